@@ -1,0 +1,1 @@
+"""Cameras: one source of pictures a file behind one `Camera` protocol, and their calibration."""

@@ -1,0 +1,108 @@
+"""`armstack train METHOD`: from a dataset, or in a world, to a policy bundle."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from rl_core.methods import METHODS, get_method
+from robot_bridge.commands.output import console, emit_json, figures_table
+from robot_bridge.output_places import check_folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments:
+    """Train a policy; the run folder gets checkpoints, metrics, a learning curve and the bundle.
+
+    An interrupted run (Ctrl-C, SIGTERM) saves a checkpoint; --resume goes on from it, to the bit on a CPU.
+    """
+
+    run_dir: Path
+    """Folder of the run."""
+    dataset: Path | None = None
+    """Demonstrations: HDF5 file or folder of episodes. Left out for methods that learn in a world (sac, td3)."""
+    preset: str = "default"
+    """Named settings; single ones are changed with --config.NAME."""
+    updates: int | None = None
+    """Gradient steps (world steps for sac and td3); the preset's number if left out."""
+    seed: int = 0
+    """Seed of weights, noise and batches."""
+    device: str = "cpu"
+    """Torch device."""
+    observe: tuple[str, ...] = ()
+    """Observation channels the policy uses, in order; all of the dataset's if left out."""
+    world: str = ""
+    """World to evaluate in during training (or to learn in), e.g. armstack/Reach-v0 or Pendulum-v1."""
+    eval_every: int | None = None
+    """Updates between evaluations."""
+    eval_episodes: int = 20
+    """Episodes of each evaluation."""
+    weights: Path | None = None
+    """weights.json {episode uuid: weight}: how often each episode is drawn."""
+    init_from: Path | None = None
+    """Bundle of the same method to start from."""
+    resume: bool = False
+    """Go on from the newest checkpoint of the run folder, if there is one."""
+    json: bool = False
+    """Print one JSON object on the last line."""
+
+
+def _usage() -> str:
+    lines = "\n".join(f"  {name:<14}{method.summary}" for name, method in METHODS.items())
+    usage = "usage: armstack train METHOD --dataset DATA --run-dir RUN [options]"
+    return f"{usage}\n\nmethods:\n{lines}\n\n`armstack train METHOD --help` lists its settings."
+
+
+def main(argv: list[str]) -> int:
+    """Runs the command line."""
+    if not argv or argv[0] in ("-h", "--help"):
+        sys.stdout.write(_usage() + "\n")
+        return 0 if argv else 2
+    method = get_method(argv[0])
+    # The preset decides the defaults that --help shows, so it is read first.
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--preset", default="default")
+    preset = first.parse_known_args(argv[1:])[0].preset
+    config = method.config_class.preset(preset)
+    fields = [("config", method.config_class, dataclasses.field(default=config))]
+    arguments_class = dataclasses.make_dataclass("Arguments", fields, bases=(RunArguments,), frozen=True, kw_only=True)
+    arguments_class.__doc__ = f"{method.summary}.\n\n{RunArguments.__doc__}"
+    arguments: Any = tyro.cli(arguments_class, args=argv[1:], prog=f"armstack train {method.name}")
+
+    check_folder(arguments.run_dir, "--run-dir")
+    from rl_core.training.run import train
+    from robot_bridge.demonstrations import read_demonstrations
+
+    trainer = {name: value for name in ("updates", "seed", "device", "eval_every") if (value := getattr(arguments, name)) is not None}
+    result = train(
+        method.name,
+        None if arguments.dataset is None else read_demonstrations(arguments.dataset),
+        arguments.run_dir,
+        preset=preset,
+        config=arguments.config,
+        trainer=trainer,
+        channels=arguments.observe,
+        weights=arguments.weights,
+        init_from=arguments.init_from,
+        world=arguments.world,
+        eval_episodes=arguments.eval_episodes,
+        resume=arguments.resume,
+    )
+    figures = dataclasses.asdict(result)
+    figures_table(f"trained {method.name}", figures)
+    if result.bundle is None:
+        console.print(
+            f"stopped; {arguments.run_dir} keeps what was done: the same command with --resume goes on, and writes the bundle at its end"
+        )
+    else:
+        console.print(f"bundle: {result.bundle}")
+    if arguments.json:
+        emit_json(json.loads(json.dumps(figures, default=str)))
+    return result.exit_code

@@ -1,0 +1,256 @@
+"""The policy's own thread: infers, decodes and sends, every policy period or (lockstep) at every new observation."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from rclpy.impl.rcutils_logger import RcutilsLogger
+from sensor_msgs.msg import JointState
+from tensordict import TensorDict
+from trajectory_msgs.msg import JointTrajectory
+
+from rl_core.policy import ActionChunk, Policy, PolicyState
+from robot_bridge.control.command import JointCommand
+from robot_bridge.control.decode import ActionDecoder, ActionError
+from robot_bridge.control.kinematics import IKError
+from robot_bridge.control.runner import PolicyRunner
+from robot_bridge.nodes.command_messages import action_message, command_message, no_command_message
+from robot_bridge.nodes.latency import Latency
+from robot_bridge.nodes.policy_inputs import PolicyInputs
+from robot_bridge.nodes.spin import NodeError
+
+WARM_UP_CALLS = 5
+WARM_UP_PERIODS = 10
+_RETRY_S = 0.2
+
+Take = Callable[[], bool]
+"""Asks for authority; whether it was granted. May take a while."""
+
+
+class _TimedPolicy:
+    """A policy, with the time of every `act`."""
+
+    def __init__(self, policy: Policy, latency: Latency) -> None:
+        self._policy = policy
+        self._latency = latency
+        self.contract = policy.contract
+        self.prepare = policy.prepare
+        self.reset = policy.reset
+        self.reset_rows = policy.reset_rows
+        self.seconds = 0.0
+
+    def act(self, obs: TensorDict, condition: TensorDict, state: PolicyState) -> tuple[ActionChunk, PolicyState]:
+        start = time.perf_counter()
+        result = self._policy.act(obs, condition, state)
+        self.seconds = time.perf_counter() - start
+        self._latency.add("inference", self.seconds)
+        return result
+
+
+class PolicyWorker:
+    """Runs a policy over what `inputs` has heard.
+
+    Args:
+        policy: fits the arm's contract.
+        decoder: for the arm.
+        inputs: what was heard.
+        send: publishes a message on `arm/command`.
+        tell: publishes a message on `policy/action`, before the command.
+        sender: gid of that publisher, hex.
+        take: asks for authority.
+        lockstep: act once at every new observation instead of by the clock.
+        logger: of the node.
+        failed: told an error that ends the node.
+
+    Attributes:
+        latency: observation age, inference, decode, publish; deadline misses.
+        skipped: periods without an observation that could be acted on.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        decoder: ActionDecoder,
+        inputs: PolicyInputs,
+        *,
+        send: Callable[[JointTrajectory], None],
+        tell: Callable[[JointState], None],
+        sender: str,
+        take: Take,
+        lockstep: bool,
+        logger: RcutilsLogger,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.latency = Latency(warm_up=WARM_UP_PERIODS)
+        self.skipped = 0
+        self._policy = _TimedPolicy(policy, self.latency)
+        self._runner = PolicyRunner(self._policy, decoder, sender=sender)
+        self._period_s = policy.contract.action.period_s
+        self._inputs = inputs
+        self._send = send
+        self._tell = tell
+        self._action_names = policy.contract.action.names
+        self._sender = sender
+        self._take = take
+        self._lockstep = lockstep
+        self._logger = logger
+        self._failed = failed
+        self._episode = (-1, -1)  # index and stamp: the index of another arm node begins anew
+        self._acted: tuple[tuple[int, int], int] | None = None
+        self._goal: Any = None
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="policy", daemon=True)
+
+    def start(self) -> None:
+        """Warms up, then runs until `close`."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._closing.set()
+        with self._inputs.changed:
+            self._inputs.changed.notify_all()
+        self._thread.join(5.0)
+
+    def _run(self) -> None:
+        try:
+            with torch.no_grad():
+                self._warm_up()
+                (self._run_lockstep if self._lockstep else self._run_realtime)()
+        except ActionError as error:
+            self._failed(NodeError(f"the policy gave no action that can be sent: {error}; the arm holds. Retrain or check the bundle"))
+        except Exception as error:
+            self._failed(error if isinstance(error, NodeError) else NodeError(f"policy: {type(error).__name__}: {error}"))
+
+    def _warm_up(self) -> None:
+        contract = self._policy.contract
+        shapes = {c.name: (1, *((c.history,) if c.history > 1 else ()), *c.shape) for c in contract.observation}
+        kinds = {c.name: torch.uint8 if c.kind == "image" else torch.float32 for c in contract.observation}
+        zeros = TensorDict({name: torch.zeros(shape, dtype=kinds[name]) for name, shape in shapes.items()}, batch_size=[1])
+        nowhere = {c.name: np.eye(c.size)[-1] if c.kind == "quaternion" else np.zeros(c.size) for c in contract.condition}
+        state, condition = self._policy.reset([0]), self._policy.prepare(nowhere)
+        for _ in range(WARM_UP_CALLS):
+            _, state = self._policy.act(zeros, condition, state)
+
+    # -- real time ------------------------------------------------------------------------------------------------------
+
+    def _run_realtime(self) -> None:
+        deadline = time.monotonic()
+        while not self._closing.is_set():
+            deadline += self._period_s
+            if self._closing.wait(max(0.0, deadline - time.monotonic())):
+                return
+            missed = int((time.monotonic() - deadline) / self._period_s)
+            deadline += missed * self._period_s
+            if not self._may_act():
+                self._runner.drop()
+                deadline = max(deadline, time.monotonic())  # waiting for an episode or for authority misses no deadline
+                continue
+            problems = self._inputs.missing()
+            if problems:
+                self.skipped += 1
+                self._runner.drop()
+                self._logger.warning(f"no action: {'; '.join(problems)}", throttle_duration_sec=2.0)
+                continue
+            self.latency.period(missed)
+            command = self._step()
+            if command is not None:
+                self._publish(command_message(command))
+
+    # -- lockstep -------------------------------------------------------------------------------------------------------
+
+    def _run_lockstep(self) -> None:
+        inputs = self._inputs
+        while not self._closing.is_set():
+            if not self._may_act():
+                with inputs.changed:
+                    inputs.changed.wait(_RETRY_S)
+                continue
+            with inputs.changed:
+                stamp_ns = inputs.complete_at()
+                if stamp_ns is None or (self._episode, stamp_ns) == self._acted or not self._has_authority():
+                    inputs.changed.wait(_RETRY_S)
+                    continue
+                self._acted = self._episode, stamp_ns
+            self.latency.period(0)
+            command = self._step()
+            message = command_message(command) if command is not None else no_command_message("policy", stamp_ns)
+            self._publish(message)
+
+    # -- shared ---------------------------------------------------------------------------------------------------------
+
+    def _has_authority(self) -> bool:
+        status = self._inputs.status
+        return status.authority == "policy" and status.sender == self._sender
+
+    def _may_act(self) -> bool:
+        """Follows goals and episodes; asks for authority where the policy may have it. True when the policy may act."""
+        if not self._has_goal():
+            return False
+        episode = self._inputs.episode
+        if episode is None or episode["phase"] != "running":
+            return False
+        which = episode["index"], episode["stamp_ns"]
+        if which != self._episode:
+            self._runner.reset(int(episode["seed"]))
+            self._episode, self._acted = which, None
+            return not self._waits() and self._ask()
+        if self._waits():
+            return False
+        if self._has_authority():
+            return True
+        return self._inputs.status.state in ("moving", "holding") and self._ask()
+
+    def _has_goal(self) -> bool:
+        """Takes up a new goal. Without one that is needed the policy neither acts nor asks for authority."""
+        with self._inputs.changed:
+            goal, value, missing = self._inputs.goal, self._inputs.goal.value, self._inputs.goal.missing
+        if goal.needed and value is None:
+            self._logger.warning(f"no action: {missing}", throttle_duration_sec=2.0)
+            return False
+        if value is not None and value is not self._goal:
+            self._runner.set_condition(value)
+            self._logger.info(f"goal: {', '.join(f'{name} {numbers.round(3).tolist()}' for name, numbers in value.items())}")
+        self._goal = value
+        return True
+
+    def _waits(self) -> bool:
+        reason = self._inputs.gate.waits
+        if reason:
+            self._logger.warning(reason, throttle_duration_sec=5.0)
+        return bool(reason)
+
+    def _ask(self) -> bool:
+        if self._take():
+            self._acted = None
+            return True
+        self._closing.wait(_RETRY_S)
+        return False
+
+    def _step(self) -> JointCommand | None:
+        snapshot, status = self._inputs.snapshot(), self._inputs.status
+        self.latency.add("observation_age", max(0, self._inputs.now_ns() - snapshot.stamp_ns) * 1e-9)
+        self._policy.seconds = 0.0
+        start = time.perf_counter()
+        try:
+            return self._runner.step(
+                snapshot.observation, snapshot.stamp_ns, snapshot.measured, accepts=status.accepts, moving=status.state == "moving"
+            )
+        except IKError as error:
+            self._logger.warning(f"no action: {error}", throttle_duration_sec=2.0)
+            return None
+        finally:
+            self.latency.add("decode", time.perf_counter() - start - self._policy.seconds)
+            if self._runner.action is not None:
+                stamp_ns, source = snapshot.measured.stamp_ns, self._runner.source
+                self._tell(action_message(self._action_names, self._runner.action, stamp_ns=stamp_ns, source=source))
+
+    def _publish(self, message: Any) -> None:
+        start = time.perf_counter()
+        self._send(message)
+        self.latency.add("publish", time.perf_counter() - start)

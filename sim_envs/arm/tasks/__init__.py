@@ -1,0 +1,22 @@
+"""The tasks of the native arm, by name."""
+
+from sim_envs.arm.tasks.base import Task, World
+from sim_envs.arm.tasks.lift import Lift
+from sim_envs.arm.tasks.pick_place import PickPlace
+from sim_envs.arm.tasks.reach import Reach
+
+TASKS: dict[str, Task] = {task.name: task for task in (Reach(), Lift(), PickPlace())}
+
+
+def find_task(name: str) -> Task:
+    """The task `name`.
+
+    Raises:
+        ValueError: there is none; names the tasks there are.
+    """
+    if name not in TASKS:
+        raise ValueError(f"no task {name!r}; tasks: {', '.join(sorted(TASKS))}")
+    return TASKS[name]
+
+
+__all__ = ["TASKS", "Lift", "PickPlace", "Reach", "Task", "World", "find_task"]

@@ -1,0 +1,102 @@
+"""Training: what the command line does with the real handwriting, resume, the picture, unequal durations, and that it learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from rl_core.bundle import Bundle
+from rl_core.contractive import ContractiveConfig, ContractiveLearner
+from rl_core.contractive.evaluation import judge
+from rl_core.contractive.numpy_model import NumpyModel
+from rl_core.data.episode import DatasetError
+from rl_core.data.formats import read_dataset
+from rl_core.methods import make_source
+from rl_core.training.run import train
+from tests.rl_core.contractive.motions import PLANE, arm_dataset, plane_dataset, trained
+
+TINY = {"latent": 6, "horizon": 12, "blocks": 1, "block_width": 4, "jitter_copies": 1, "jitter_skip": 2, "lr_decay_steps": 8}
+
+
+def test_n_and_n_equals_2n_on_the_real_handwriting(tmp_path: Path) -> None:
+    """As `armstack train contractive --dataset lasa:Sine` runs it; a finished run made longer goes on to the bit, jitter included."""
+    options = {"overrides": TINY, "preset": "cpu"}
+    train("contractive", read_dataset("lasa:Sine"), tmp_path / "whole", trainer={"updates": 8}, **options)
+    train("contractive", read_dataset("lasa:Sine"), tmp_path / "cut", trainer={"updates": 4}, **options)
+    train("contractive", read_dataset("lasa:Sine"), tmp_path / "cut", trainer={"updates": 8}, resume=True, **options)
+    whole, cut = (Bundle.load(tmp_path / name / "bundle") for name in ("whole", "cut"))
+    assert whole.weights.keys() == cut.weights.keys()
+    assert all(torch.equal(whole.weights[name], cut.weights[name]) for name in whole.weights)
+    assert (tmp_path / "whole" / "motion.png").stat().st_size > 5_000
+    assert {"certificate/k_theory", "certificate/bound_worst", "loss/bc"} <= whole.metrics.keys()
+
+
+def test_it_learns_a_motion_and_comes_back_from_starts_beside_it() -> None:
+    learner = trained(plane_dataset(episodes=1), 250, latent=12, c=1.3, jitter_copies=3)
+    model, demos = NumpyModel(learner.model.double()), learner.demonstrations.states.double().numpy()
+    figures = judge(lambda starts: model.rollout(starts)[1], demos, seed=0)
+    assert figures["mse"] < 6e-3
+    assert figures["oos_mse_0.2"] < 2e-2 and figures["contracted_20_0.2"] < 0.5
+    assert figures["diverging_share_0.2"] == 0
+
+
+@pytest.mark.parametrize("loss", ["mse", "soft_dtw"])
+def test_demonstrations_of_other_durations_are_stretched_or_compared_by_soft_dtw(loss: str) -> None:
+    learner = trained(arm_dataset(), 2, loss=loss, horizon=14, jitter_copies=1)
+    points = learner.demonstrations.points.tolist()
+    assert points == ([14, 14, 14] if loss == "mse" else [12, 13, 14])
+    source = make_source("contractive", learner.config, arm_dataset())
+    assert all(torch.isfinite(value) for value in learner.update(source.next_batch()).values())
+
+
+def test_batches_hold_every_demonstration_once_an_epoch() -> None:
+    dataset = plane_dataset(episodes=5)
+    config = ContractiveConfig(batch_size=2)
+    source = make_source("contractive", config, dataset, seed=1)
+    heights = [batch["observation"][:, 12, 1].tolist() for batch in (source.next_batch() for _ in range(6))]
+    epochs = [sum(heights[:3], []), sum(heights[3:], [])]
+    assert [len(batch) for batch in heights] == [2, 2, 1, 2, 2, 1]
+    assert sorted(epochs[0]) == sorted(epochs[1]) and len(set(epochs[0])) == 5 and epochs[0] != epochs[1]
+    # a resumed source goes on in the middle of an epoch
+    source.next_batch()
+    state = source.state_dict()
+    following = source.next_batch()["observation"]
+    again = make_source("contractive", config, dataset, seed=9)
+    again.load_state_dict(state)
+    assert torch.equal(again.next_batch()["observation"], following)
+    with pytest.raises(DatasetError, match="run over 5 episodes, this dataset has 3"):
+        make_source("contractive", config, plane_dataset(episodes=3)).load_state_dict(state)
+
+
+def test_jitter_is_drawn_anew_in_each_update_and_leaves_the_demonstrated_starts_alone() -> None:
+    learner = trained(plane_dataset(), 0)
+    rollouts: list[torch.Tensor] = []
+    whole = learner.model.rollout
+
+    def record(start: torch.Tensor):
+        rollouts.append(start.clone())
+        return whole(start)
+
+    learner.model.rollout = record  # type: ignore[method-assign]
+    source = make_source("contractive", learner.config, plane_dataset())
+    for _ in range(2):
+        learner.update(source.next_batch())
+    demonstrated = learner.demonstrations.states[:, 0]
+    first, second = rollouts
+    assert torch.equal(first[:2], demonstrated) and torch.equal(second[:2], demonstrated)
+    offsets = (first[2:] - demonstrated.repeat(2, 1)).abs()
+    assert 0 < offsets.max() <= 0.2 and not torch.equal(first[2:], second[2:])
+
+
+def test_without_demonstrations_there_is_no_goal() -> None:
+    with pytest.raises(DatasetError, match="give `data`"):
+        ContractiveLearner(ContractiveConfig(), PLANE)
+
+
+def test_it_starts_from_a_bundle() -> None:
+    bundle = trained(plane_dataset(), 3).bundle()
+    learner = trained(plane_dataset(), 0)
+    learner.init_from(bundle)
+    assert all(torch.equal(value, bundle.weights[name]) for name, value in learner.model.state_dict().items())
