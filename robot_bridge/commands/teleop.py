@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 from rich.live import Live
@@ -20,8 +21,12 @@ from robot_bridge.ros_environment import prepare_ros_environment
 from robot_bridge.teleop.keyboard import Keyboard
 from robot_bridge.teleop.registry import make_source
 
+if TYPE_CHECKING:
+    from robot_bridge.nodes.teleop_node import TeleopNode
+
 _LAUNCH_FILE = "teleop"
 _SHOWN_S = 0.1
+_RECORDER_S = 5.0
 
 
 class TeleopError(ArmstackError):
@@ -90,6 +95,7 @@ def _parameters(arguments: Arguments) -> dict[str, Any]:
         "action": arguments.action or "",
         "speed": arguments.speed,
         "seed": arguments.seed,
+        "record": arguments.out is not None,
     }
 
 
@@ -153,9 +159,19 @@ def _run(arguments: Arguments, specs: Any) -> None:
                 if launch.over():
                     raise TeleopError("without the arm node nothing goes on; what it said last is above")
                 live.update(page(node.status(), title, moves=moves))
+            _await_recorder(node)
     except NodeError as error:
         raise TeleopError(str(error)) from error
     finally:
         if node is not None:
             node.close()
             node.destroy_node()
+
+
+def _await_recorder(node: TeleopNode) -> None:
+    """How the last episode went must have reached the recorder before it is ended."""
+    deadline = time.monotonic() + _RECORDER_S
+    while not node.recorded() and time.monotonic() < deadline:
+        time.sleep(_SHOWN_S)
+    if not node.recorded():
+        console.print("[yellow]the episode recorder did not say that it has the last episode; look at the dataset[/yellow]")

@@ -89,10 +89,9 @@ class ArmNode(Node):
             self._time = self._world.clock if self._lockstep else scaled
         else:
             self.arm = driven_arm(self, name, task)
-        kinematics = Kinematics(self.arm.description)
-        refuse_second_arm(self, since=made)  # before the filter, whose patience with silent buttons begins when it is made
+        self._claim = refuse_second_arm(self, since=made)  # before the filter, whose patience with silent buttons begins then
         self._period_s = settings.control_period_s
-        self._filter = TimedFilter(self.arm.limits, settings, forward=kinematics.fk, now_ns=self._time.monotonic_ns())
+        self._filter = TimedFilter(self.arm.limits, settings, forward=Kinematics(self.arm.description).fk, now_ns=self._time.monotonic_ns())
         self._filter.latency = self._latency = Latency(warm_up=_WARM_UP)
         self.loop = ControlLoop(arm=self.arm, filter=self._filter, clock=self._time)
         self._work: queue.Queue[JointCommand | Callable[[], None] | None] = queue.Queue()
@@ -289,6 +288,7 @@ class ArmNode(Node):
         self._thread.join(1.0)
         self._e_stop.close()
         self.loop.close()
+        self._claim.close()
 
 
 def main() -> int:

@@ -21,6 +21,7 @@ from rl_core.data.formats.bag_stream import BagMessage
 from rl_core.data.recording import EpisodeWriter
 from robot_bridge.nodes.messages import diagnostic
 from robot_bridge.nodes.qos import STREAM, advertise
+from robot_bridge.nodes.recorder_watch import RECORDER
 from robot_bridge.nodes.sequence_gaps import Counts, EpisodeGaps, missing
 from robot_bridge.nodes.spin import Failure, NodeError, run
 from robot_bridge.nodes.stamps import to_time
@@ -50,6 +51,7 @@ class EpisodeRecorderNode(Node):
         self._gaps = EpisodeGaps()
         self._gaps_of: dict[tuple[Any, Any], Counts] = {}
         self._written = 0
+        self._newest: tuple[Any, Any] | None = None
         self._lost: list[str] = []
         self._diagnostics = advertise(self, DiagnosticArray, "diagnostics", STREAM)
         self._recording = TopicRecording(
@@ -71,7 +73,9 @@ class EpisodeRecorderNode(Node):
 
     def _take(self, message: BagMessage, sequence: int, counts: Counts | None) -> None:
         if counts is not None:
-            self._note_gaps(self._gaps.follow(deserialize_message(message.data, String).data, counts))
+            text = deserialize_message(message.data, String).data
+            self._note_gaps(self._gaps.follow(text, counts))
+            self._newest = _newest(text) or self._newest
         try:
             complete = self._stream.add(message)
         except DatasetError as error:
@@ -113,14 +117,16 @@ class EpisodeRecorderNode(Node):
     def _publish_diagnostics(self) -> None:
         counts = self._recording.counts()
         lacking = missing(counts)
-        values = {"folder": self._folder, "episodes": self._written, "lost": len(self._lost)}
+        # What a teleoperator waits for before an episode begins, and before the recorder is ended (`recorder_watch.py`).
+        watched = {"awaits": json.dumps(self._stream.awaits(self._recording.subscribed, counts)), "newest": json.dumps(self._newest)}
+        values = {"folder": self._folder, "episodes": self._written, "lost": len(self._lost), **watched}
         level, text = DiagnosticStatus.OK, "recording"
         if lacking:
             level, text = DiagnosticStatus.WARN, f"messages missing: {lacking}"
         if self._lost:
             level, text = DiagnosticStatus.ERROR, f"lost {self._lost[-1]}"
         topics = {topic: json.dumps(n) for topic, n in counts.items()}
-        message = DiagnosticArray(status=[diagnostic("episode recorder", {**values, **topics}, level=level, message=text)])
+        message = DiagnosticArray(status=[diagnostic(RECORDER, {**values, **topics}, level=level, message=text)])
         message.header.stamp = to_time(time.time_ns())
         self._diagnostics.publish(message)
 
@@ -132,6 +138,15 @@ class EpisodeRecorderNode(Node):
             self._write_all(self._stream.finish())
         except NodeError as error:
             self.get_logger().error(str(error))
+
+
+def _newest(record: str) -> tuple[Any, Any] | None:
+    """(index, phase) of a record; None where it marks no episode."""
+    try:
+        episode = json.loads(record)
+        return episode["index"], episode["phase"]
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def main() -> int:

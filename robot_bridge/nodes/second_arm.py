@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import time
 
 from rclpy.node import Node
@@ -31,12 +33,30 @@ def publishers(node: Node, topic: str) -> list[str]:
     return sorted(_UNKNOWN if info.node_name == _RMW_UNKNOWN else f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos)
 
 
-def refuse_second_arm(node: Node, *, since: float) -> None:
+def refuse_second_arm(node: Node, *, since: float) -> socket.socket:
     """Waits until `DISCOVERY_S` after `since` (monotonic, when the node was made); called before the node's own publishers are.
 
+    Discovery may take longer than that on a busy machine, so arm nodes of one machine are also told apart by a socket's name, which
+    the kernel gives to one of them and takes back when it ends, however it ends.
+
+    Returns:
+        What keeps the names; to be closed with the node.
+
     Raises:
-        NodeError: another node publishes what only an arm node does.
+        NodeError: another node publishes what only an arm node does, or has these names on this machine.
     """
+    _refuse_discovered(node, since)
+    names = socket.socket(socket.AF_UNIX)
+    try:
+        names.bind(f"\0armstack-arm-{node.context.get_domain_id()}{node.get_namespace()}")
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            names.close()
+            raise NodeError(f"another arm node of these names runs on this machine {what_to_do(node)}") from error
+    return names
+
+
+def _refuse_discovered(node: Node, since: float) -> None:
     while True:
         over = time.monotonic() - since >= DISCOVERY_S
         for topic in ARM_TOPICS:

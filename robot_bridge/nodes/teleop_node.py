@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from robot_bridge.nodes.arm_offer import ArmOffer
 from robot_bridge.nodes.json_requests import JsonServer, RequestError
 from robot_bridge.nodes.policy_inputs import PolicyInputs
 from robot_bridge.nodes.qos import LATCHED, STREAM, advertise, subscribe
+from robot_bridge.nodes.recorder_watch import RecorderWatch
 from robot_bridge.nodes.second_arm import own_gid, refuse_two_arms
 from robot_bridge.nodes.spin import Failure, NodeError, run
 from robot_bridge.nodes.start_gate import StartGate
@@ -40,9 +41,9 @@ from robot_bridge.teleop.registry import make_source
 from robot_bridge.teleop.target import SOURCE, TeleopTarget
 
 _REQUESTS = ("take", "release", "begin", "success", "failure", "discard")
-_RECORDER = "episode recorder"
 _START = "take the arm (key t)"
 _SECOND_ARM_S = 0.5
+_OWN_SUBSCRIPTIONS = 1  # on policy/action: this node's, which hears a policy there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +70,14 @@ class TeleopStatus:
     speed: float
     episode: dict[str, Any] | None
     marked: dict[str, int]
-    recorder: dict[str, str]
+    recorder: Mapping[str, str]
     said: str
 
 
 class TeleopNode(Node):
     """Parameters: `source` (keyboard, spacemouse, leader, script) and `source_config`, the YAML file of its settings; `speed`, share of
     the highest; `action`, `end_effector` or `joint` (empty: the source's own; while a policy acts, its kind is taken); `seed` of the first
-    episode.
+    episode; `record`, no episode begins before an episode recorder listens.
 
     Args:
         source: used instead of the parameters' (tests).
@@ -91,6 +92,8 @@ class TeleopNode(Node):
         self._speed = float(self.declare_parameter("speed", 0.3).value or 0.0)
         self._action = str(self.declare_parameter("action", "").value)
         seed = int(self.declare_parameter("seed", 0).value or 0)
+        self._record = bool(self.declare_parameter("record", False).value)
+        self._recorder = RecorderWatch(expected=self._record)
         if not 0.0 < self._speed <= 1.0:
             raise NodeError(f"parameter speed: {self._speed}, valid: above 0, at most 1")
         if self._action not in ("", "end_effector", "joint"):
@@ -99,7 +102,6 @@ class TeleopNode(Node):
         self._quit = quit or (lambda: os.kill(os.getpid(), signal.SIGINT))
         self._inputs: PolicyInputs | None = None
         self._worker: TeleopWorker | None = None
-        self._recorder: dict[str, str] = {}
         self._sources = self._open(source, name, config)
         self._commands = advertise(self, JointTrajectory, "arm/command", STREAM)
         self._actions = advertise(self, JointState, "policy/action", STREAM)
@@ -109,7 +111,7 @@ class TeleopNode(Node):
         self._heard = threading.Condition()
         self._closing = False
         subscribe(self, JointState, "policy/action", self._action_came, STREAM)
-        subscribe(self, DiagnosticArray, "diagnostics", self._diagnostics_came, STREAM)
+        subscribe(self, DiagnosticArray, "diagnostics", self._recorder.hear, STREAM)
         subscribe(self, String, "arm/contract", self._contract_came, LATCHED)
         self.create_timer(_SECOND_ARM_S, self._watch_for_second_arm)
         self._waiting = threading.Thread(target=self._begin, name="teleop start", daemon=True)
@@ -146,9 +148,14 @@ class TeleopNode(Node):
             speed=worker.speed,
             episode=inputs.episode,
             marked=dict(self._requests.marked),
-            recorder=self._recorder,
+            recorder=self._recorder.values,
             said=inputs.gate.waits or worker.refused or self._requests.said,
         )
+
+    def recorded(self) -> bool:
+        """Whether the recorder knows what became of the newest episode, so that ending it loses nothing."""
+        inputs = self._inputs
+        return inputs is None or self._recorder.has(inputs.episode)
 
     # -- callbacks ------------------------------------------------------------------------------------------------------
 
@@ -166,11 +173,6 @@ class TeleopNode(Node):
         if worker is None or message.header.frame_id == SOURCE:
             return
         worker.heard(tuple(message.name), float(message.position[-1]) if message.position else None)
-
-    def _diagnostics_came(self, message: DiagnosticArray) -> None:
-        for status in message.status:
-            if status.name == _RECORDER:
-                self._recorder = {pair.key: pair.value for pair in status.values}
 
     def _asked(self, request: dict[str, Any], reply: Callable[[Any], None]) -> None:
         operation, worker = request.get("op"), self._worker
@@ -217,6 +219,7 @@ class TeleopNode(Node):
             targets,
             inputs,
             self._requests,
+            unheard=self._unheard,
             send=self._commands.publish,
             tell=self._actions.publish,
             sender=own_gid(self, "arm/command"),
@@ -230,6 +233,13 @@ class TeleopNode(Node):
         self.get_logger().info(f"teleoperation ready: {offer.contracts[0].robot}, {space} actions")
         if any(isinstance(source, Keyboard) for source in self._sources):
             self.get_logger().info("; ".join(f"{key}: {text}" for key, text in {**MOVE_HELP, **ACTION_HELP}.items()))
+
+    def _unheard(self) -> str:
+        """Why an episode that began now would be lost; empty where it would not."""
+        waits = self._recorder.waits()
+        if not waits and self._record and self._actions.get_subscription_count() < _OWN_SUBSCRIPTIONS + 1:
+            waits = "the episode recorder does not hear the actions of this node yet"
+        return waits
 
     def close(self) -> None:
         """Ends the threads and gives the source back. The arm holds; authority is only given back where a person said so."""

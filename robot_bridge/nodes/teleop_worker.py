@@ -33,6 +33,7 @@ class TeleopWorker:
             its kind is taken, so that both are of one dataset.
         inputs: what was heard.
         requests: asks the arm node.
+        unheard: why an episode that began now would not be recorded; empty where it would, or nobody wants it recorded.
         send: publishes a message on `arm/command`.
         tell: publishes a message on `policy/action`, before the command.
         sender: gid of the publisher of commands, hex.
@@ -55,6 +56,7 @@ class TeleopWorker:
         inputs: PolicyInputs,
         requests: TeleopRequests,
         *,
+        unheard: Callable[[], str],
         send: Callable[[JointTrajectory], None],
         tell: Callable[[JointState], None],
         sender: str,
@@ -68,13 +70,14 @@ class TeleopWorker:
         self.following = False
         self.refused = ""
         self._sources, self._targets, self._chosen = sources, targets, targets[0]
-        self._inputs, self._requests = inputs, requests
+        self._inputs, self._requests, self._unheard = inputs, requests, unheard
         self._send, self._tell, self._sender = send, tell, sender
         self._logger, self._failed, self._quit = logger, failed, quit
         self._acting: tuple[Action, TeleopTarget] | None = None
         self._gripper: float | None = None  # where it was sent last in this episode, by whoever
         self._episode: Any = None
         self._events: list[Event] = []
+        self._beginning = False  # an episode was asked for that waits until it is heard
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="teleop", daemon=True)
 
@@ -134,6 +137,8 @@ class TeleopWorker:
                 toggle = not toggle
             else:
                 self._follow(event)
+        if self._beginning:
+            self._begin()
         if not self._may_act():
             self._acting = None
             self.following = False
@@ -158,14 +163,24 @@ class TeleopWorker:
             case "begin" if self._recording:
                 self._requests.say("an episode runs: end it first (y success, n failure, x discard)")
             case "begin":
-                self._requests.begin()
+                self._beginning = True
             case "success" | "failure" | "discard":
+                self._beginning = False
                 self._requests.end(event)
             case "faster" | "slower":
                 near = min(range(len(SPEEDS)), key=lambda i: abs(SPEEDS[i] - self.speed))
                 self.speed = SPEEDS[min(max(near + (1 if event == "faster" else -1), 0), len(SPEEDS) - 1)]
             case "quit":
                 self._quit()
+
+    def _begin(self) -> None:
+        """Asks for the episode as soon as it would be recorded."""
+        unheard = self._unheard()
+        self._beginning = bool(unheard)
+        if not unheard:
+            self._requests.begin()
+        elif (waiting := f"the episode begins once it is recorded: {unheard}") != self._requests.said:
+            self._requests.say(waiting)
 
     def _may_act(self) -> bool:
         """Whether the arm would follow a command; asks for authority where the person wants it and does not have it."""

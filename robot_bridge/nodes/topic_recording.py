@@ -70,6 +70,11 @@ class TopicRecording:
         self._discover()
         self._thread.start()
 
+    @property
+    def subscribed(self) -> frozenset[str]:
+        """Topics whose messages are taken."""
+        return frozenset(self._known)
+
     def counts(self) -> Counts:
         """Messages received, lost and dropped since the start."""
         with self._filled:

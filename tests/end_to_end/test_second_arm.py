@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
+from robot_bridge.nodes import second_arm
 from robot_bridge.nodes.policy_node import PolicyNode
 from robot_bridge.nodes.qos import advertise
+from robot_bridge.nodes.second_arm import refuse_second_arm
 from robot_bridge.nodes.spin import NodeError, SpinThread
 from sim_envs.arm.observation import world_contract
 from tests.end_to_end.driver import Driver, arm_node, value
@@ -24,11 +28,25 @@ def test_a_second_arm_node_of_the_same_names_refuses_to_start(graph: Graph, ros:
         driver.start()
         process = graph.process("robot_bridge.nodes.arm_node", "--ros-args", "-r", "__node:=other")
         assert process.process.wait(60) == 1
-        line = process.wait_line("another arm node, /arm, already publishes /arm/contract")
+        line = process.wait_line("another arm node")
         assert f"ROS_DOMAIN_ID {ros}, namespace /)" in line
         driver.wait_moving()  # the first goes on undisturbed
         driver.stop()
         assert first.loop.status().holds == {}
+
+
+def test_on_one_machine_the_second_is_refused_though_discovery_is_too_slow_to_tell(
+    graph: Graph, ros: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(second_arm, "publishers", lambda node, topic: [])
+    first = refuse_second_arm(graph.probe, since=-math.inf)
+    with pytest.raises(NodeError, match=rf"another arm node of these names runs on this machine \(ROS_DOMAIN_ID {ros}, namespace /\)"):
+        refuse_second_arm(graph.probe, since=-math.inf)
+    left = Node("arm", namespace="left")
+    refuse_second_arm(left, since=-math.inf).close()
+    left.destroy_node()
+    first.close()
+    refuse_second_arm(graph.probe, since=-math.inf).close()
 
 
 def test_an_arm_whose_names_another_one_uses_too_is_in_fault_until_it_is_gone_and_an_operator_rearms(graph: Graph) -> None:

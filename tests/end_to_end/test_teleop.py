@@ -281,3 +281,27 @@ def _takes(request: JsonClient, operation: str) -> bool:
         return bool(request.call({"op": operation}, 1.0)["ok"])
     except (RequestError, TimeoutError):
         return False
+
+
+def test_an_episode_that_is_to_be_recorded_begins_once_a_recorder_listens_and_is_kept_with_how_it_went(
+    graph: Graph, tmp_path: Path
+) -> None:
+    episodes, poses, hand = graph.collect(String, "episode", EVENTS), graph.collect(PoseStamped, "ee_pose"), Hand()
+    arm_node(graph, horizon=100_000)
+    with teleop_node(hand, record=True) as node:
+        driver = Driver(graph)
+        hand.press("take", "begin")
+        await_that(lambda: node.status() is not None and "no episode recorder is heard" in _said(node), "it is not said")
+        wait_authority(driver, "teleop")
+        assert all(json.loads(message.data)["index"] < 0 for message in episodes.messages)
+        recorder = graph.process("robot_bridge.nodes.episode_recorder_node", "--ros-args", "-p", f"folder:={tmp_path / 'demos'}")
+        episodes.wait(lambda m: json.loads(m.data)["phase"] == "running", timeout_s=60)
+        hand.twist = LEFT
+        wait_authority(driver, "teleop")
+        follow(poses, 1, 0.02)
+        hand.press("success")
+        episodes.wait(lambda m: '"phase": "over"' in m.data and '"index": 0' in m.data, timeout_s=WAIT_S)
+        await_that(node.recorded, "the recorder does not know how the episode went")
+        assert recorder.end() == 0
+    (episode,) = read_dataset(tmp_path / "demos").episodes
+    assert episode.success and np.ptp(episode.observations["eef_pos"][:, 1]) > 0.02

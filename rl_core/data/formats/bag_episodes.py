@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rl_core.contract import RobotContract
 from rl_core.data.episode import DatasetError, Episode
 from rl_core.data.formats.bag_assembly import EpisodeAssembler
-from rl_core.data.formats.bag_graph import ACTION, ARM_STATUS, EPISODES, Graph, refusals
+from rl_core.data.formats.bag_graph import ACTION, ARM_CONTRACT, ARM_STATUS, EPISODES, Graph, refusals
 from rl_core.data.formats.bag_mapping import BagMapping
 from rl_core.data.formats.bag_splitting import EpisodeSplitter, RawEpisode
 from rl_core.data.formats.bag_stream import BagMessage, BagTypes
@@ -55,6 +55,17 @@ class EpisodeStream:
         if self._mapping is None:
             return self._graph.needs(topic)
         return topic in self._mapping.topics or (self._mapping.contract is None and self._graph.describes(topic))
+
+    def awaits(self, subscribed: Collection[str], heard: Collection[str]) -> list[str]:
+        """Topics without which an episode that begins now would lack something: the observation's, which are sent all the time, until a
+        message of them came, the others until they are subscribed to. Rewards are none of them: a real arm has none.
+        """
+        mappings = [self._mapping] if self._mapping is not None else self._graph.mappings()
+        if not mappings:
+            return [self._graph.resolve(ARM_CONTRACT)]
+        observed = {source.topic for mapping in mappings for source in mapping.observation.values()}
+        others = {topic for mapping in mappings for topic in mapping.topics if mapping.rewards is None or topic != mapping.rewards.topic}
+        return sorted((observed - set(heard)) | (others - set(subscribed)))
 
     def add(self, message: BagMessage) -> list[RawEpisode]:
         """Takes a message; gives the episodes that are complete by now.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -81,6 +82,12 @@ class Graph:
             said = str(error) if isinstance(error, DatasetError) else f"not a contract: {describe(error)}"
             raise DatasetError(f"topic {topic}: {said}") from error
 
+    @property
+    def contracts(self) -> tuple[RobotContract, ...]:
+        """What the arm understands, one a kind of action, with the cameras' channels; empty before it said so."""
+        cameras = self._cameras.values()
+        return tuple(dataclasses.replace(contract, observation=(*contract.observation, *cameras)) for contract in self._contracts)
+
     def contract(self, action_names: list[str]) -> RobotContract:
         """The arm's contract for actions of these names, with the cameras' channels.
 
@@ -89,9 +96,9 @@ class Graph:
         """
         if not self._contracts:
             raise DatasetError(f"no message on {self.resolve(ARM_CONTRACT)} says what the numbers mean; valid: a mapping with a contract")
-        for contract in self._contracts:
+        for contract in self.contracts:
             if sorted(contract.action.names) == sorted(action_names):
-                return dataclasses.replace(contract, observation=(*contract.observation, *self._cameras.values()))
+                return contract
         raise DatasetError(f"actions of {action_names}; the arm understands {[list(c.action.names) for c in self._contracts]}")
 
     def mapping(self, contract: RobotContract) -> BagMapping:
@@ -106,6 +113,14 @@ class Graph:
             episodes=EPISODES,
         )
         return mapping.resolved(self.resolve)
+
+    def mappings(self) -> list[BagMapping]:
+        """Those of all contracts whose channels are all found; empty before the arm said what it understands."""
+        found = []
+        for contract in self.contracts:
+            with contextlib.suppress(DatasetError):
+                found.append(self.mapping(contract))
+        return found
 
     @staticmethod
     def _source(channel: Channel) -> ChannelSource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from rl_core.contract import RobotContract
 from rl_core.data.episode import DatasetError
 from rl_core.data.fingerprint import fingerprint
 from rl_core.data.formats.bag import recover
+from rl_core.data.formats.bag_episodes import EpisodeStream
+from rl_core.data.formats.bag_stream import BagMessage
 from rl_core.data.formats.mcap import McapFormat
 from tests.rl_core.data import bag_messages as bags
 from tests.rl_core.data.bag_messages import MS, START_NS
@@ -65,3 +68,17 @@ def test_crash_while_recording_leaves_the_finished_episodes(
     assert [episode.meta["index"] for episode in killed.episodes] == [0, 1, 2]
     assert recover(tmp_path / "bag") > 0
     assert fingerprint(McapFormat().read(tmp_path / "bag")) == fingerprint(killed)
+
+
+def test_a_recorder_knows_what_it_does_not_hear_yet(contract: RobotContract) -> None:
+    stream = EpisodeStream(None, namespace="left")
+    assert stream.awaits(set(), set()) == ["/left/arm/contract"]
+    offer = json.dumps({"contracts": [json.loads(contract.to_json())], "limits": {}})
+    topic, kind, message, sent_ns = bags.text("/left/arm/contract", START_NS, offer)
+    data = serialised(kind, message)
+    assert not stream.add(BagMessage(topic=topic, type=kind, data=data, sent_ns=sent_ns, received_ns=sent_ns))
+    observed = {"/left/joint_states", "/left/ee_pose", "/left/objects/cube/pose"}
+    others = {"/left/policy/action", "/left/episode", "/left/arm/target", "/left/arm/target_pose"}
+    assert set(stream.awaits(set(), set())) == observed | others
+    assert set(stream.awaits(observed | others, observed - {"/left/ee_pose"})) == {"/left/ee_pose"}
+    assert stream.awaits(observed | others, observed) == []
