@@ -283,9 +283,7 @@ def _takes(request: JsonClient, operation: str) -> bool:
         return False
 
 
-def test_an_episode_that_is_to_be_recorded_begins_once_a_recorder_listens_and_is_kept_with_how_it_went(
-    graph: Graph, tmp_path: Path
-) -> None:
+def test_an_episode_begins_once_a_recorder_listens_and_is_kept_with_how_it_went(graph: Graph, tmp_path: Path) -> None:
     episodes, poses, hand = graph.collect(String, "episode", EVENTS), graph.collect(PoseStamped, "ee_pose"), Hand()
     arm_node(graph, horizon=100_000)
     with teleop_node(hand, record=True) as node:
