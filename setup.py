@@ -72,7 +72,8 @@ CAMERAS = {"cameras": ["opencv-python-headless>=4.8,<4.12"], "realsense": ["pyre
 # Devices a person moves an arm with; hidapi itself is a system package (libhidapi-hidraw0).
 TELEOP = {"spacemouse": ["pyspacemouse>=2.1,<2.2"]}
 
-DEV = ["colcon-common-extensions", "hypothesis", "mypy", "pytest", "pytest-timeout", "pytest-xdist", "ruff", "types-PyYAML", "types-psutil"]
+DEV = ["colcon-common-extensions", "hypothesis", "mypy", "pytest", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist"]
+DEV += ["ruff", "types-PyYAML", "types-psutil"]
 
 NODES = ["arm_node", "policy_node", "recorder_node", "episode_recorder_node", "camera_node", "teleop_node", "real_camera_node"]
 
