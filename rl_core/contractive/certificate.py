@@ -21,6 +21,7 @@ from rl_core.bundle import Bundle, BundleError
 
 Array = NDArray[np.float64]
 PREFIX = "certificate."
+METRIC = PREFIX + "metric"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +31,9 @@ class Certificate:
     Attributes:
         metric: S (n_x, n_x).
         promised: factor on sqrt(V) a step that holds for any parameters; infinite for an unconstrained network.
-        factor: the same for these parameters, at most `promised`.
+        factor: of these parameters in this metric, which is not the parameters' own but the one that bounds motions most tightly.
         gain: |y - y'| <= gain sqrt(V) inside the region.
+        stretch: (T,) the share of `gain` that is reached at each point of a motion, at most 1.
         k_theory: |y(t) - y'(t)| <= k_theory factor^t |y(0) - y'(0)|.
         k_empirical: the largest such constant over pairs of sampled motions; it must be below `k_theory`.
         errors: (N,) mean error of the rollout from each demonstration's start.
@@ -48,6 +50,7 @@ class Certificate:
     promised: float
     factor: float
     gain: float
+    stretch: Array
     k_theory: float
     k_empirical: float
     errors: Array

@@ -28,6 +28,7 @@ class ContractiveConfig(Config):
             "lift": "linear",
             "jitter_copies": 0,
             "conditioning": 0.0,
+            "end_weight": 0.0,
         },
     }
 
@@ -64,6 +65,8 @@ class ContractiveConfig(Config):
     conditioning: float = 1e-4
     """Weight of log k^2, k >= |C S^(-1/2)| |S^(1/2) C+| being how much the latent system may amplify a deviation. Without it the bound on
     a motion from elsewhere grows with training until it says nothing [here; code: 0]."""
+    end_weight: float = 0.3
+    """Weight of the squared distance from the goal at the end of all rollouts, on top of the imitation loss [here; code: 0]."""
     lr: float = 1e-2
     """Adam's learning rate [code]."""
     lr_decay_steps: int = 15_000
@@ -78,7 +81,7 @@ class ContractiveConfig(Config):
 
     def __post_init__(self) -> None:
         self.require_least(batch_size=1, latent=1, neurons=1, horizon=3, blocks=0, block_width=1, log_scale=0)
-        self.require_least(jitter_copies=0, jitter=0, jitter_skip=0, conditioning=0, lr_decay_steps=0, max_grad_norm=0, lag=0)
+        self.require_least(jitter_copies=0, jitter=0, jitter_skip=0, conditioning=0, end_weight=0, lr_decay_steps=0, max_grad_norm=0, lag=0)
         self.require_above_zero("lr", "soft_dtw_gamma")
         self.require_least(c=1 if self.dynamics == "discrete" else 0)
         if self.jitter_copies and self.jitter_skip > self.horizon - 2:

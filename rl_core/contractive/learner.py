@@ -84,6 +84,11 @@ class ContractiveLearner:
             jittered = self._distance(states[rows:, config.jitter_skip :], copies)
             loss = loss + jittered
             metrics["loss/jittered"] = jittered.detach()
+        if config.end_weight:
+            # A motion that only nears its goal is not over: the last points count more than the others.
+            end = states[:, -1].square().mean()
+            loss = loss + config.end_weight * end
+            metrics["loss/end"] = end.detach()
         if config.conditioning:
             # How much the latent system may amplify a deviation: the certificate's, not the data's.
             amplification = self.model.amplification()

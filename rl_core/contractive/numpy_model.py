@@ -22,14 +22,14 @@ class NumpyModel:
 
     Args:
         model: in double precision, on the CPU.
+        metric: S (n_x, n_x) of V = x' S x, a certificate's; None takes the parameters' own.
 
     Attributes:
         right_inverse: C+ (n_x, n_y).
-        metric: S (n_x, n_x) of V = x' S x.
     """
 
     @torch.no_grad()
-    def __init__(self, model: ContractiveModel) -> None:
+    def __init__(self, model: ContractiveModel, metric: Array | None = None) -> None:
         self.exact = model.config.lift != "linear"
         self.horizon = model.config.horizon
         m = model.ren.matrices()
@@ -37,7 +37,7 @@ class NumpyModel:
         self._d11 = [_array(row[:i]) for i, row in enumerate(m.d11)]
         self._substeps = model.ren.substeps(m) if isinstance(model.ren, ContinuousREN) else 0
         self._h = model.ren.step / self._substeps if self._substeps else 0.0
-        self.metric = _array(model.ren.metric())
+        self._metric = metric if metric is not None else _array(model.ren.metric())
         self._readout, self.right_inverse = _array(model.readout.T), _array(right_inverse(model.readout))
         self._blocks = _blocks(model)
         self._log_scale = model.bijection.log_scale
@@ -83,7 +83,7 @@ class NumpyModel:
 
     def energy(self, x: Array) -> Array:
         """V = x' S x (N,): the squared distance, in the metric, to the goal, which is a motion too."""
-        return np.einsum("...i,...i->...", x @ self.metric, x)
+        return np.einsum("...i,...i->...", x @ self._metric, x)
 
     def extra(self, x: Array) -> Array:
         """The head's action dimensions (N, k)."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from rl_core.contractive.bounds import certify
 from rl_core.contractive.model import ContractiveModel
 from rl_core.contractive.numpy_model import NumpyModel
 from rl_core.training.seeding import numpy_generator
@@ -22,7 +23,8 @@ def draw_motion(model: ContractiveModel, demonstrations: Tensor, margin: float, 
 
     demos = demonstrations.detach().cpu().numpy().astype(np.float64)
     model = copy.deepcopy(model).cpu().double()
-    numpy_model, certified, promised = NumpyModel(model), model.ren.certified(), model.ren.promised
+    certificate = certify(model, demonstrations, margin=margin)
+    numpy_model, certified, promised = NumpyModel(model, certificate.metric), certificate.factor, certificate.promised
     starts = np.repeat(demos[:, 0], -(-ROLLOUTS // len(demos)), axis=0)
     jittered = starts + numpy_generator(0, "picture").uniform(-margin, margin, starts.shape)
     latents, states = numpy_model.rollout(jittered)

@@ -23,6 +23,7 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from rl_core.bundle import Bundle, BundleError
+from rl_core.contractive.certificate import METRIC
 from rl_core.contractive.config import ContractiveConfig
 from rl_core.contractive.model import ContractiveModel
 from rl_core.contractive.motion import MotionFrame, motion_contract
@@ -46,12 +47,15 @@ class ContractivePolicy:
         frame: what a state is.
         model: its weights are copied.
         device: where actions are given.
+        metric: of the certificate, in which V is told; None takes the parameters' own.
     """
 
-    def __init__(self, config: ContractiveConfig, frame: MotionFrame, model: ContractiveModel, device: str = "cpu") -> None:
+    def __init__(
+        self, config: ContractiveConfig, frame: MotionFrame, model: ContractiveModel, device: str = "cpu", metric: Array | None = None
+    ) -> None:
         self.config, self.frame, self.device = config, frame, device
         self.contract = frame.contract
-        self.model = NumpyModel(copy.deepcopy(model).cpu().double())
+        self.model = NumpyModel(copy.deepcopy(model).cpu().double(), metric)
 
     def prepare(self, condition: Mapping[str, Any]) -> TensorDict:
         """No condition: an empty TensorDict."""
@@ -167,4 +171,5 @@ def policy_from_bundle(bundle: Bundle, device: str = "cpu") -> Policy:
     Raises:
         BundleError: see `restore_model`.
     """
-    return ContractivePolicy(*restore_model(bundle), device)
+    metric = bundle.arrays.get(METRIC)
+    return ContractivePolicy(*restore_model(bundle), device, metric.numpy() if metric is not None else None)

@@ -82,8 +82,20 @@ class REN(nn.Module, ABC):
         """Factor on the norm sqrt(V) in each step of a rollout that the parameterisation guarantees."""
 
     @abstractmethod
+    def factor(self, jacobians: Tensor) -> Tensor:
+        """The same factor () for the Jacobians `Matrices.slopes` in coordinates in which the metric is the identity."""
+
+    @property
+    def few_vertices(self) -> bool:
+        """Whether all corners of the slopes' cube can be looked at."""
+        return 2**self.neurons <= MOST_VERTICES
+
+    @torch.no_grad()
     def certified(self) -> float:
-        """The same factor for the matrices there are: the largest over all slopes of the neurons, at most `promised`."""
+        """The factor for the matrices there are: the largest over all slopes of the neurons, at most `promised`."""
+        if not self.few_vertices:
+            return self.promised
+        return min(self.promised, float(self.factor(_in_metric(self.matrices().slopes(), self.metric()))))
 
     @abstractmethod
     def rollout(self, x: Tensor, steps: int) -> Tensor:
@@ -135,10 +147,9 @@ class DiscreteREN(REN):
         """c^(-1/2)."""
         return self.c**-0.5
 
-    @torch.no_grad()
-    def certified(self) -> float:
-        """max ||L J L^-1|| over the corners J, with S = L'L."""
-        return min(self.promised, largest_gain(self.matrices(), self.metric())) if 2**self.neurons <= MOST_VERTICES else self.promised
+    def factor(self, jacobians: Tensor) -> Tensor:
+        """max ||J|| over the corners J."""
+        return torch.linalg.matrix_norm(jacobians, ord=2).max()
 
     def rollout(self, x: Tensor, steps: int) -> Tensor:
         """See `REN.rollout`; the dependent matrices are computed once."""
@@ -183,19 +194,14 @@ class ContinuousREN(REN):
         """exp(-c step / 2)."""
         return math.exp(-0.5 * self.c * self.step)
 
-    @torch.no_grad()
-    def certified(self) -> float:
-        """exp(mu step), mu the largest logarithmic norm of the corners J in the metric: lambda_max(L J L^-1 + its transpose) / 2."""
-        if 2**self.neurons > MOST_VERTICES:
-            return self.promised
-        scaled = _in_metric(self.matrices().slopes(), self.metric())
-        mu = float(torch.linalg.eigvalsh(0.5 * (scaled + scaled.mT)).max())
-        return min(self.promised, math.exp(mu * self.step))
+    def factor(self, jacobians: Tensor) -> Tensor:
+        """exp(mu step), mu the largest logarithmic norm of the corners J: lambda_max(J + J') / 2."""
+        return torch.exp(torch.linalg.eigvalsh(0.5 * (jacobians + jacobians.mT)).max() * self.step)
 
     @torch.no_grad()
     def substeps(self, m: Matrices) -> int:
         """RK4 steps in one step of the rollout, so that a step's length times a bound on the field's slope stays below 1."""
-        slope = torch.linalg.matrix_norm(m.slopes() if 2**self.neurons <= MOST_VERTICES else m.a, ord=2).max()
+        slope = torch.linalg.matrix_norm(m.slopes() if self.few_vertices else m.a, ord=2).max()
         return max(1, math.ceil(float(slope) * self.step))
 
     def rollout(self, x: Tensor, steps: int) -> Tensor:
@@ -243,10 +249,9 @@ class UnconstrainedRNN(REN):
         """Infinite: no promise."""
         return math.inf
 
-    @torch.no_grad()
-    def certified(self) -> float:
+    def factor(self, jacobians: Tensor) -> Tensor:
         """max ||J|| over the corners; usually above 1."""
-        return largest_gain(self.matrices(), self.metric())
+        return torch.linalg.matrix_norm(jacobians, ord=2).max()
 
     def rollout(self, x: Tensor, steps: int) -> Tensor:
         """See `REN.rollout`."""
@@ -264,11 +269,6 @@ RENS: dict[str, type[DiscreteREN | ContinuousREN | UnconstrainedRNN]] = {
 def field(m: Matrices, x: Tensor) -> Tensor:
     """A x + B w for rows x (B, n_x)."""
     return torch.addmm(x @ m.a.T, neurons(x @ m.c1.T, m.d11), m.b.T)
-
-
-def largest_gain(m: Matrices, metric: Tensor) -> float:
-    """max over the corners of the neurons' slopes of ||L J L^-1||, S = L'L."""
-    return float(torch.linalg.matrix_norm(_in_metric(m.slopes(), metric), ord=2).max())
 
 
 def _in_metric(jacobians: Tensor, metric: Tensor) -> Tensor:

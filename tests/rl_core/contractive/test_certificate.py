@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from rl_core.contractive import CertificateMonitor
 from rl_core.contractive.bounds import bounds_by_distance, bounds_by_metric, certify, discount
 from rl_core.contractive.certificate import Certificate
 from rl_core.contractive.evaluation import drawn_starts
+from rl_core.contractive.metric import tightened
 from rl_core.contractive.numpy_model import NumpyModel
 from tests.rl_core.contractive.motions import plane_dataset, trained
 
@@ -20,7 +22,8 @@ def case(request: pytest.FixtureRequest) -> tuple[NumpyModel, Certificate, np.nd
     """Model, certificate and demonstrations of a short training."""
     learner = trained(plane_dataset(), 6 if "dynamics" in request.param else 40, **request.param)
     states = learner.demonstrations.states
-    return NumpyModel(learner.model.double()), certify(learner.model, states, margin=0.2), states.double().numpy()
+    certificate = certify(learner.model, states, margin=0.2)
+    return NumpyModel(learner.model.double(), certificate.metric), certificate, states.double().numpy()
 
 
 def test_no_sampled_start_violates_a_bound(case: tuple[NumpyModel, Certificate, np.ndarray]) -> None:
@@ -47,9 +50,30 @@ def test_the_gain_turns_v_into_distances(case: tuple[NumpyModel, Certificate, np
     assert (apart <= certificate.gain * np.sqrt(model.energy(latents - nominal_latents[of]))[:, 1:] + 1e-12).all()
 
 
+def test_the_metric_found_says_more_than_the_parameters_own() -> None:
+    learner = trained(plane_dataset(), 40)
+    network = learner.model.double()
+    deviations = torch.randn(9, network.config.latent, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    stretch = torch.linspace(1.0, 0.3, 50, dtype=torch.float64)
+
+    def bound(metric: torch.Tensor, factor: float) -> float:
+        root = torch.linalg.cholesky(metric).T
+        gain = torch.linalg.matrix_norm(torch.linalg.solve_triangular(root, network.readout, upper=True, left=False), ord=2)
+        return float(gain * torch.linalg.vector_norm(deviations @ root.T, dim=1).mean() * (stretch * factor ** torch.arange(50)).sum())
+
+    found, factor = tightened(network, deviations, stretch)
+    assert bound(found, factor) < 0.9 * bound(network.ren.metric(), network.ren.certified())
+    # and its factor is one: V of any two states falls by it
+    x = torch.randn(2, 200, network.config.latent, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    apart, later = x[0] - x[1], network.ren.rollout(x[0], 1)[:, 1] - network.ren.rollout(x[1], 1)[:, 1]
+    energy = [torch.einsum("ni,ij,nj->n", d, found, d) for d in (apart, later)]
+    assert float((energy[1] / energy[0]).max()) <= factor**2 + 1e-9
+
+
 def test_discount_is_the_mean_of_the_powers() -> None:
-    assert discount(0.5, 3) == pytest.approx((1 + 0.5 + 0.25) / 3)
-    assert discount(1.0, 7) == 1.0
+    assert discount(0.5, np.ones(3)) == pytest.approx((1 + 0.5 + 0.25) / 3)
+    assert discount(0.5, np.array([1.0, 0.2, 1.0])) == pytest.approx((1 + 0.1 + 0.25) / 3)
+    assert discount(1.0, np.ones(7)) == 1.0
 
 
 FACTOR = 0.9
@@ -58,8 +82,9 @@ FACTOR = 0.9
 def certificate() -> Certificate:
     one, two = np.eye(1), np.zeros((1, 2))
     return Certificate(
-        metric=one, promised=0.95, factor=FACTOR, gain=1.0, k_theory=2.0, k_empirical=1.5, errors=np.zeros(1), starts=two,
-        latents=np.zeros((1, 1)), horizon=50, low=np.array([-1.0, -1.0]), high=np.array([1.0, 1.0]), bound_worst=1.0, bound_expected=1.0,
+        metric=one, promised=0.95, factor=FACTOR, gain=1.0, stretch=np.ones(50), k_theory=2.0, k_empirical=1.5, errors=np.zeros(1),
+        starts=two, latents=np.zeros((1, 1)), horizon=50, low=np.array([-1.0, -1.0]), high=np.array([1.0, 1.0]), bound_worst=1.0,
+        bound_expected=1.0,
     )  # fmt: skip
 
 
