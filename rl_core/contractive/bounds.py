@@ -9,8 +9,8 @@ y^_i is the rollout from demonstration i's start, l_i its mean error, V_i(0) the
     gain = Lip(phi) |C S^(-1/2)|        K = gain |S^(1/2) C+| Lip(phi^-1)  <=  cond(S)^(1/2) |C| |C+| Lip(phi) Lip(phi^-1)
 
 The bijection stretches distances by s_t Lip(phi) at time t, s_t <= 1. The Lipschitz constants are singular values of the Jacobian where
-they matter: for phi along the lines between the read-outs of motions from the region and those from the demonstrated starts at the same time,
-for phi^-1 between the starts. Dense samples of a smooth map, no proof.
+they matter: for phi along the lines between the read-outs of motions from the region and those from the demonstrated starts at the
+same time, for phi^-1 between the starts. Dense samples of a smooth map, no proof.
 """
 
 from __future__ import annotations
