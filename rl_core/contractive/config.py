@@ -65,7 +65,7 @@ class ContractiveConfig(Config):
     conditioning: float = 1e-4
     """Weight of log k^2, k >= |C S^(-1/2)| |S^(1/2) C+| being how much the latent system may amplify a deviation. Without it the bound on
     a motion from elsewhere grows with training until it says nothing [here; code: 0]."""
-    end_weight: float = 0.3
+    end_weight: float = 1.0
     """Weight of the squared distance from the goal at the end of all rollouts, on top of the imitation loss [here; code: 0]."""
     lr: float = 1e-2
     """Adam's learning rate [code]."""
