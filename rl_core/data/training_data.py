@@ -58,8 +58,7 @@ def require_trainable(dataset: Dataset) -> None:
     if abs(true / declared - 1) > RATE_TOLERANCE:
         raise DatasetError(
             f"dataset {dataset.source or '(in memory)'}: recorded at {1 / true:.4g} Hz, but its contract says {1 / declared:.4g} Hz; "
-            f"valid: a contract whose action.period_s is the true period, {true:.4g} s, within {RATE_TOLERANCE:.0%}, "
-            f"or the data brought to the contract's rate: armstack resample IN OUT --rate-hz {1 / declared:.4g}"
+            f"valid: a contract whose action.period_s is the true period, {true:.4g} s, within {RATE_TOLERANCE:.0%}"
         )
 
 
