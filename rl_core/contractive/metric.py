@@ -46,12 +46,12 @@ def tightened(model: ContractiveModel, deviations: Tensor, stretch: Tensor) -> t
         gain = torch.linalg.matrix_norm(torch.linalg.solve_triangular(w, readout, upper=True, left=False), ord=2)
         distance = torch.linalg.vector_norm(deviations @ w.T, dim=1).mean()
         loss = torch.log(gain * distance * (stretch * rho**powers).sum())
-        if float(loss) < least:
-            best, least = w.detach().clone(), float(loss)
+        if loss.item() < least:
+            best, least = w.detach().clone(), loss.item()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         schedule.step()
     rho = ren.factor(torch.linalg.solve_triangular(best, best @ jacobians, upper=True, left=False))
     scaled = best @ root
-    return scaled.T @ scaled, float(rho)
+    return scaled.T @ scaled, rho.item()
