@@ -39,6 +39,8 @@ class Method:
         learner: learner class.
         export: function Bundle -> Bundle of the same policy in the runtime for deployment; empty = none but torch.
         source: function that makes its batches from a dataset; whole episodes or transitions.
+        source_fields: fields of the configuration that `source` is given too.
+        conditioned: the policy has a condition of its own (`Policy.prepare`), instead of a goal among its observations.
         select: function Dataset -> Dataset that chooses what is trained on; empty = all of it.
         updates: preset -> gradient steps.
     """
@@ -51,6 +53,8 @@ class Method:
     kind: Literal["offline", "online"] = "offline"
     export: str = ""
     source: str = "rl_core.training.sources:transition_source"
+    source_fields: tuple[str, ...] = ()
+    conditioned: bool = False
     select: str = ""
     updates: Mapping[str, int] = field(default_factory=dict)
 
@@ -84,6 +88,28 @@ METHODS: dict[str, Method] = {
             policy="rl_core.contractive.policy:policy_from_bundle",
             source="rl_core.training.sources:rollout_source",
             updates={"default": 15_000, "cpu": 3_000, "continuous": 2_000},
+        ),
+        Method(
+            name="strap",
+            summary="BC transformer on demonstrations and on sub-trajectories retrieved for them (arXiv 2412.15182)",
+            config="rl_core.strap.config:BCTransformerConfig",
+            learner="rl_core.strap.learner:STRAPLearner",
+            policy="rl_core.strap.policy:policy_from_bundle",
+            source="rl_core.strap.chunk_windows:chunk_source",
+            source_fields=("context", "chunk"),
+            conditioned=True,
+            updates={"default": 60_000, "cpu": 4_000},
+        ),
+        Method(
+            name="bc_transformer",
+            summary="STRAP's policy on a dataset alone: language-conditioned, GMM head, action chunks",
+            config="rl_core.strap.config:BCTransformerConfig",
+            learner="rl_core.strap.learner:BCTransformerLearner",
+            policy="rl_core.strap.policy:policy_from_bundle",
+            source="rl_core.strap.chunk_windows:chunk_source",
+            source_fields=("context", "chunk"),
+            conditioned=True,
+            updates={"default": 60_000, "cpu": 4_000},
         ),
         Method(
             name="bc",
@@ -227,8 +253,9 @@ def make_source(
         weights: episode uuid -> weight (see `rl_core.data.weights`); None = all transitions (or whole episodes) alike, in
             shuffled epochs without replacement.
     """
-    batch_size: int = config.to_dict()["batch_size"]
-    source: Source = _import(get_method(method).source)(dataset, contract or dataset.contract, batch_size, seed=seed, weights=weights)
+    entry, batch_size = get_method(method), config.to_dict()["batch_size"]
+    further = {name: getattr(config, name) for name in entry.source_fields}
+    source: Source = _import(entry.source)(dataset, contract or dataset.contract, batch_size, seed=seed, weights=weights, **further)
     return source
 
 
@@ -261,8 +288,9 @@ def load_policy(bundle: str | Path | Bundle, *, device: str = "cpu") -> Policy:
         bundle = Bundle.load(bundle)
     if bundle.kind != "policy":
         raise BundleError(f"bundle of kind {bundle.kind!r}, valid: policy")
-    build = _import(get_method(bundle.method).policy)
-    if bundle.contract is None or not bundle.contract.condition:
+    entry = get_method(bundle.method)
+    build = _import(entry.policy)
+    if bundle.contract is None or not bundle.contract.condition or entry.conditioned:
         return build(bundle, device)
     return ConditionedPolicy(build(replace(bundle, contract=as_observed(bundle.contract)), device), bundle.contract)
 

@@ -5,16 +5,21 @@
 
 import gymnasium
 
-for _name, _task in (("Reach", "reach"), ("Lift", "lift"), ("PickPlace", "pick_place")):
+_WORKBENCH = (
+    "reach_block", "lift_block", "lift_can", "block_left", "block_right", "can_right", "push_button", "open_drawer", "drawer_can_right",
+    "button_block_left", "can_left", "button_can_left", "can_left_shifted", "button_can_left_shifted",
+)  # fmt: skip
+
+for _task in ("reach", "lift", "pick_place", *_WORKBENCH):
     # The tests run Gymnasium's checker on each id; checking every step of every run again would only cost time.
     gymnasium.register(
-        id=f"armstack/{_name}-v0",
+        id=f"armstack/{_task.title().replace('_', '')}-v0",
         entry_point="sim_envs.arm.env:ArmEnv",
         kwargs={"task": _task},
         disable_env_checker=True,
     )
 
-for _task in ("Lift", "Stack", "PickPlace", "NutAssembly", "Door", "ToolHang"):
+for _task in ("Lift", "Stack", "PickPlace", "PickPlaceCan", "NutAssembly", "Door", "ToolHang"):
     gymnasium.register(
         id=f"armstack/Robosuite{_task}-v0",
         entry_point="sim_envs.robosuite_tasks:RobosuiteEnv",

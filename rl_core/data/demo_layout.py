@@ -1,7 +1,7 @@
 """The native layout of an episode, robomimic's HDF5: https://robomimic.github.io/docs/datasets/overview.html
 
     data                            attrs: total, env_args; ours adds contract, format_version
-    data/demo_K                     attrs: num_samples; ours adds uuid, terminal, truncated, success, meta
+    data/demo_K                     attrs: num_samples, ep_meta {lang} where known; ours adds uuid, terminal, truncated, success, meta
     data/demo_K/obs/CHANNEL         (T, ...) what was seen before each action
     data/demo_K/next_obs/CHANNEL    (T, ...) what was seen after it
     data/demo_K/actions             (T, A)
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rl_core.contract import RobotContract
+from rl_core.data.annotations import ep_meta
 from rl_core.data.episode import DatasetError, Episode
 from rl_core.data.hdf5 import (
     parse_json,
@@ -77,6 +78,8 @@ def write_demo(data: h5py.Group, name: str, episode: Episode, contract: RobotCon
     if episode.success is not None:
         demo.attrs["success"] = bool(episode.success)
     write_text(demo, "meta", json.dumps(dict(episode.meta), sort_keys=True))
+    if said := ep_meta(episode.meta):
+        write_text(demo, "ep_meta", json.dumps(said))
     for channel in contract.observation:
         values = np.asarray(episode.observations[channel.name])
         if channel.kind == "text":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -123,10 +124,13 @@ def rollout(
     need a new chunk are acted for together, so batches of other sizes may differ in a float's last bit.
 
     Raises:
-        ContractMismatch: the policy needs what a world does not offer.
+        ContractMismatch: the policy needs what neither a world offers nor `condition` holds.
     """
     for env in envs:
-        policy.contract.accepts(contract_of(env), offered_by=str(env))
+        offered = contract_of(env)
+        there = {channel.name for channel in offered.condition}
+        given = (channel for channel in policy.contract.condition if channel.name in (condition or {}) and channel.name not in there)
+        policy.contract.accepts(dataclasses.replace(offered, condition=(*offered.condition, *given)), offered_by=str(env))
     prepared = policy.prepare(condition or {})
     waiting = deque(seeds)
     rows = [_Row(env, policy.contract) for env in envs[: len(waiting)]]

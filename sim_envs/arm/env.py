@@ -19,7 +19,7 @@ class ArmEnv(WorldEnv):
     """One arm, one task; actions go straight to the world's controller. See `WorldEnv` for episodes, rewards and pictures.
 
     Args:
-        task: `reach`, `lift` or `pick_place`.
+        task: a name of `sim_envs.arm.tasks.TASKS`.
         action: `ee_delta` (operational space control) or `joint_delta` (joint servos: measured angles plus the action).
         controller: `osc_pose` or `joint_position`; may be left out, since it follows from `action`.
         horizon: policy steps of an episode; None takes the task's.

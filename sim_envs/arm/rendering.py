@@ -20,11 +20,11 @@ import numpy as np
 
 from rl_core.errors import ArmstackError
 from sim_envs.arm import scene
+from sim_envs.arm.scene import CAMERAS
 from sim_envs.arm.tasks import find_task
 from sim_envs.arm.world import ArmWorld
 
 BACKENDS = ("egl", "osmesa")
-CAMERAS = ("front", "wrist")
 PROBE_TIMEOUT_S = 60.0
 _OFF = ("", "disable", "disabled", "off", "false", "0", "enable", "enabled", "on", "true", "1")
 

@@ -19,6 +19,7 @@ Controller = Literal["joint_position", "osc_pose"]
 
 ARM_JOINTS = tuple(f"panda_joint{i}" for i in range(1, 8))
 FINGER_JOINTS = ("finger_joint1", "finger_joint2")
+CAMERAS = ("front", "wrist")
 GRIPPER_OPEN = 0.08
 """Finger opening of the open gripper, metres; closed is 0."""
 

@@ -91,7 +91,8 @@ class ArmWorld:
         assert [model.joint(i).name for i in range(9)] == [*ARM_JOINTS, *FINGER_JOINTS]  # qpos, qvel and ctrl begin alike
         self._low, self._high = model.jnt_range[self._arm].T.copy()
         self._eef_pos = data.site_xpos[model.site("ee").id]
-        self._eef_xquat = data.xquat[model.body("right_hand").id]
+        hand = model.body("right_hand").id
+        self._eef_xquat, self._hand_force = data.xquat[hand], data.xfrc_applied[hand, :3]
         names = (*self.task.objects, *self.task.goals)
         self._bodies = {name: model.body(name).id for name in names}
         self._geoms = {name: model.geom(name).id for name in self.task.objects}
@@ -147,6 +148,10 @@ class ArmWorld:
         if action.shape != (7,) or not np.isfinite(action).all():
             raise FaultyAction(f"ee_delta action: 7 finite numbers needed, found {action}")
         self._osc.set_goal(action)
+
+    def push(self, force: np.ndarray) -> None:
+        """Lets `force` (3,), N in frame base, act on the hand until the next call or reset. It is no command: the servos push back."""
+        self._hand_force[:] = force
 
     def advance(self, substeps: int) -> None:
         """Lets `substeps` of 2 ms pass.
@@ -249,11 +254,15 @@ class ArmWorld:
         touching = set(pairs[pairs[:, 0] == self._geoms[name], 1]) | set(pairs[pairs[:, 1] == self._geoms[name], 0])
         return touching.issuperset(self._pads)
 
+    def travel(self, joint: str) -> float:
+        """How far a sliding joint of the scene is from where it starts, metres."""
+        return float(self.data.qpos[self.model.jnt_qposadr[self.model.joint(joint).id]])
+
     def place(self, name: str, position: Sequence[float] | np.ndarray, yaw: float = 0.0) -> None:
-        """Puts an object or goal somewhere at rest; takes effect on the next forward pass."""
+        """Puts an object or goal somewhere at rest, what slides with what it slides on; takes effect on the next forward pass."""
         body = self._bodies[name]
         if name in self.task.goals:
-            self.data.mocap_pos[self.model.body_mocapid[body]] = position
+            self.data.mocap_pos[self.model.body_mocapid[self.model.body_rootid[body]]] = position
             return
         adr = self.model.jnt_qposadr[self.model.body_jntadr[body]]
         self.data.qpos[adr : adr + 3] = position

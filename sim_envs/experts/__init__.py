@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
+from sim_envs.arm.tasks.workbench import WORKBENCH
 from sim_envs.experts.lift import LiftExpert
 from sim_envs.experts.pick_place import PickPlaceExpert
 from sim_envs.experts.reach import ReachExpert
 from sim_envs.experts.skill import SKILLS, Skill, SkillName
+from sim_envs.experts.tagged import TaggedExpert
+from sim_envs.experts.workbench import play_steps
 
-__all__ = ["EXPERTS", "SKILLS", "Expert", "Skill", "SkillName", "make_expert"]
+__all__ = ["EXPERTS", "SKILLS", "Expert", "Skill", "SkillName", "TaggedExpert", "make_expert", "make_tagged_expert"]
 
 
 class Expert(Protocol):
@@ -27,10 +31,11 @@ class Expert(Protocol):
         ...
 
 
-EXPERTS: dict[str, type[ReachExpert] | type[LiftExpert] | type[PickPlaceExpert]] = {
+EXPERTS: dict[str, Callable[[Skill], Expert]] = {
     "reach": ReachExpert,
     "lift": LiftExpert,
     "pick_place": PickPlaceExpert,
+    **{name: partial(TaggedExpert, partial(play_steps, task.steps)) for name, task in WORKBENCH.items()},
 }
 
 
@@ -38,7 +43,7 @@ def make_expert(task: str, skill: SkillName = "expert", seed: int = 0) -> Expert
     """A demonstrator for `task`.
 
     Args:
-        task: `reach`, `lift` or `pick_place`.
+        task: `reach`, `lift`, `pick_place`, or a task of the workbench (whose demonstrator is a `TaggedExpert`).
         skill: `expert`, `sloppy` (slow, noisy, succeeds mostly) or `failing` (sure of itself and wrong).
         seed: of the first episode; `reset` takes the next ones.
 
@@ -51,4 +56,16 @@ def make_expert(task: str, skill: SkillName = "expert", seed: int = 0) -> Expert
         raise ValueError(f"no skill {skill!r}; skills: {', '.join(SKILLS)}")
     expert = EXPERTS[task](SKILLS[skill])
     expert.reset(seed)
+    return expert
+
+
+def make_tagged_expert(task: str, seed: int = 0) -> TaggedExpert:
+    """A skilled demonstrator that tells its primitives; see `make_expert`.
+
+    Raises:
+        ValueError: the task is not made of primitives; names those that are.
+    """
+    expert = make_expert(task, "expert", seed) if task in EXPERTS else None
+    if not isinstance(expert, TaggedExpert):
+        raise ValueError(f"no tagged expert for task {task!r}; tasks: {', '.join(WORKBENCH)}")
     return expert

@@ -241,7 +241,7 @@ def test_all_parts_in_the_right_bin_are_success():
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="lift, pick_place, reach"):
+    with pytest.raises(ValueError, match="lift, .*pick_place, .*reach"):
         ArmWorld("stack")
     with pytest.raises(ValueError, match="joint_position, osc_pose"):
         ArmWorld("lift", controller="torque")  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rl_core.contract import Channel, RobotContract
+from rl_core.data.annotations import ep_meta
 from rl_core.data.episode import Dataset, DatasetError, Episode
 from rl_core.data.fingerprint import content_uuid
 from rl_core.data.formats.base_frame import BasePose
@@ -79,7 +80,12 @@ def _read_demo(demo: h5py.Group, settings: RobosuiteSettings, pose: BasePose | N
         stamps_ns=settings.stamps_ns(kept),
         success=success,
         uuid=content_uuid(actions, before),
-        meta={"demo": demo.name.rsplit("/", 1)[-1], "task": settings.task, "stamps": "counted at the control rate"},
+        meta={
+            "demo": demo.name.rsplit("/", 1)[-1],
+            "task": settings.task,
+            "stamps": "counted at the control rate",
+            **ep_meta(read_json(demo, "ep_meta")),
+        },
     )
 
 

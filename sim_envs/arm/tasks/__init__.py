@@ -4,8 +4,9 @@ from sim_envs.arm.tasks.base import Task, World
 from sim_envs.arm.tasks.lift import Lift
 from sim_envs.arm.tasks.pick_place import PickPlace
 from sim_envs.arm.tasks.reach import Reach
+from sim_envs.arm.tasks.workbench import WORKBENCH, Workbench
 
-TASKS: dict[str, Task] = {task.name: task for task in (Reach(), Lift(), PickPlace())}
+TASKS: dict[str, Task] = {"reach": Reach(), "lift": Lift(), "pick_place": PickPlace(), **WORKBENCH}
 
 
 def find_task(name: str) -> Task:
@@ -19,4 +20,4 @@ def find_task(name: str) -> Task:
     return TASKS[name]
 
 
-__all__ = ["TASKS", "Lift", "PickPlace", "Reach", "Task", "World", "find_task"]
+__all__ = ["TASKS", "WORKBENCH", "Lift", "PickPlace", "Reach", "Task", "Workbench", "World", "find_task"]

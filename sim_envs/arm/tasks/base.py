@@ -24,6 +24,10 @@ class World(Protocol):
         """Whether both finger pads touch the object."""
         ...
 
+    def travel(self, joint: str) -> float:
+        """How far a sliding joint of the scene is from where it starts, metres."""
+        ...
+
     def place(self, name: str, position: Sequence[float] | np.ndarray, yaw: float = 0.0) -> None:
         """Puts an object or a goal somewhere, at rest."""
         ...
@@ -48,7 +52,7 @@ class Task(Protocol):
 
     @property
     def goals(self) -> tuple[str, ...]:
-        """Points to go to; each gives `NAME_pos`."""
+        """Points without a heading, on mocap bodies or sliding on one; each gives `NAME_pos`."""
         ...
 
     @property

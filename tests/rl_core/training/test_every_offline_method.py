@@ -11,6 +11,7 @@ import torch
 from tensordict import TensorDict
 
 from rl_core.bundle import Bundle
+from rl_core.contract import Channel
 from rl_core.methods import METHODS, get_method, load_policy, make_learner, make_source, offline_methods, training_data
 from rl_core.training.config import TrainerConfig
 from rl_core.training.trainer import Trainer
@@ -25,6 +26,8 @@ SMALL = {
     "velocity_bc": {"hidden": (16,), "horizon": 10},
     "snds": {"hidden": (16,), "convex_hidden": (8,), "horizon": 10},
     "sds_ef": {"blocks": 2, "features": 16, "speed_hidden": (8,), "horizon": 10},
+    "strap": {"layers": 1, "width": 16, "heads": 2, "dropout": 0.1},
+    "bc_transformer": {"layers": 1, "width": 16, "heads": 2, "dropout": 0.1},
 }
 """Overrides that make a method's networks tiny."""
 
@@ -40,13 +43,19 @@ def parts(method: str, *, seed: int = 0, device: str = "cpu", config=None):
     return make_learner(method, config, data, seed=seed, device=device), make_source(method, config, data, seed=seed)
 
 
-def observations(n: int = 5) -> TensorDict:
+def sample_shape(channel: Channel) -> tuple[int, ...]:
+    """Of one row, as `Policy.act` takes it."""
+    return channel.shape if channel.history == 1 else (channel.history, *channel.shape)
+
+
+def observations(policy, n: int = 5) -> TensorDict:
     generator = torch.Generator().manual_seed(3)
-    return TensorDict({c.name: torch.randn(n, c.size, generator=generator) for c in CONTRACT.observation}, batch_size=[n])
+    values = {c.name: torch.randn(n, *sample_shape(c), generator=generator) for c in policy.contract.observation}
+    return TensorDict(values, batch_size=[n])
 
 
 def actions(policy, n: int = 5) -> torch.Tensor:
-    chunk, _ = policy.act(observations(n), policy.prepare({}), policy.reset(range(n)))
+    chunk, _ = policy.act(observations(policy, n), policy.prepare({}), policy.reset(range(n)))
     return chunk.values
 
 
@@ -123,7 +132,7 @@ def test_a_row_acts_as_it_would_alone(method):
     learner, _ = parts(method)
     policy = learner.policy()
     together = actions(policy, 5)
-    alone, _ = policy.act(observations(5)[3:4], policy.prepare({}), policy.reset([3]))
+    alone, _ = policy.act(observations(policy, 5)[3:4], policy.prepare({}), policy.reset([3]))
     torch.testing.assert_close(together[3:4], alone.values, rtol=1e-4, atol=1e-5)
 
 

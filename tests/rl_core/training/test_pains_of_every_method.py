@@ -22,7 +22,7 @@ from rl_core.methods import METHODS, export_bundle, load_policy, make_learner, m
 from rl_core.training.config import Config
 from rl_core.training.run import train
 from tests.rl_core.training.synthetic import CONTRACT, synthetic_dataset
-from tests.rl_core.training.test_every_offline_method import tiny
+from tests.rl_core.training.test_every_offline_method import sample_shape, tiny
 
 ROOT = Path(__file__).parents[3]
 
@@ -47,13 +47,14 @@ def far_from_zero() -> Dataset:
     return dataclasses.replace(dataset, episodes=tuple(episodes))
 
 
-def raw_observations(n: int = 6) -> TensorDict:
+def raw_observations(policy, n: int = 6) -> TensorDict:
     generator = torch.Generator().manual_seed(3)
-    return TensorDict({c.name: 300 + 50 * torch.randn(n, c.size, generator=generator) for c in CONTRACT.observation}, batch_size=[n])
+    values = {c.name: 300 + 50 * torch.randn(n, *sample_shape(c), generator=generator) for c in policy.contract.observation}
+    return TensorDict(values, batch_size=[n])
 
 
 def actions(policy) -> torch.Tensor:
-    return policy.act(raw_observations(), policy.prepare({}), policy.reset(range(6)))[0].values
+    return policy.act(raw_observations(policy), policy.prepare({}), policy.reset(range(6)))[0].values
 
 
 def test_a_constant_dimension_gives_finite_losses_and_actions(case: tuple[str, Config], caplog: pytest.LogCaptureFixture) -> None:
