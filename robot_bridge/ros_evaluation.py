@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from rl_core.bundle import Bundle, bundle_sha256
 from rl_core.errors import ArmstackError
@@ -90,11 +90,11 @@ def evaluate_over_ros(
     if record is not None:
         Path(record).mkdir(parents=True, exist_ok=True)
         arguments |= {"record": "true", "record_folder": str(Path(record) / "bag")}
-    with _own_domain() as (env, domain):
+    with own_domain() as (env, domain):
         lines: deque[str] = deque(maxlen=_LINES_KEPT)
         launch = Launch(read_launch_file(find_launch_file(LAUNCH_FILE), arguments), env=env, emit=lines.append)
         status = console.status("starting the ROS 2 graph") if console is not None else nullcontext()
-        with launch, _Observer(domain, launch, lines) as observer, status as shown:
+        with launch, GraphObserver(domain, launch, lines) as observer, status as shown:
             observer.wait_until_ready(recorded=record is not None)
             rows = []
             for number, seed in enumerate(seeds, start=1):
@@ -108,7 +108,7 @@ def evaluate_over_ros(
 
 
 @contextmanager
-def _own_domain() -> Iterator[tuple[dict[str, str], int]]:
+def own_domain() -> Iterator[tuple[dict[str, str], int]]:
     """An environment in which the graph meets no other one, on this machine or the network."""
     domain = os.getpid() % 30 + 71
     own = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
@@ -125,8 +125,13 @@ def _own_domain() -> Iterator[tuple[dict[str, str], int]]:
                 os.environ[name] = value
 
 
-class _Observer:
-    """A node of this process that asks for episodes and hears what becomes of them."""
+class GraphObserver:
+    """A node of this process that asks for episodes and hears what becomes of them.
+
+    Attributes:
+        context: of rclpy, for further nodes of this process in the same graph.
+        node: spun while the observer is entered.
+    """
 
     def __init__(self, domain: int, launch: Launch, lines: deque[str]) -> None:
         import rclpy
@@ -143,22 +148,22 @@ class _Observer:
         self._changed = threading.Condition()
         self._episode: dict[str, Any] = {}
         self._diagnostics: dict[str, dict[str, str]] = {}
-        self._context = rclpy.Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self._node = Node("evaluation", context=self._context)
-        self._client = JsonClient(self._node, "episode")
-        subscribe(self._node, String, "episode", self._episode_came, EVENTS)
-        subscribe(self._node, DiagnosticArray, "diagnostics", self._diagnostics_came, STREAM)
-        self._thread = SpinThread(self._node)
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context, domain_id=domain)
+        self.node = Node("evaluation", context=self.context)
+        self._client = JsonClient(self.node, "episode")
+        subscribe(self.node, String, "episode", self._episode_came, EVENTS)
+        subscribe(self.node, DiagnosticArray, "diagnostics", self._diagnostics_came, STREAM)
+        self._thread = SpinThread(self.node)
 
-    def __enter__(self) -> _Observer:
+    def __enter__(self) -> Self:
         self._thread.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._thread.__exit__()
-        self._node.destroy_node()
-        self._context.try_shutdown()
+        self.node.destroy_node()
+        self.context.try_shutdown()
 
     def _episode_came(self, message: Any) -> None:
         with self._changed:
@@ -192,7 +197,7 @@ class _Observer:
         self._wait(lambda: "policy latency" in self._diagnostics, _START_S, "the policy node is not active")
         if recorded:
             for topic, others in {"joint_states": 1, "arm/command": 1, "arm/applied": 0, "episode": 2}.items():
-                heard = functools.partial(self._node.count_subscribers, topic)
+                heard = functools.partial(self.node.count_subscribers, topic)
                 self._wait(lambda heard=heard, others=others: heard() > others, _START_S, f"the recorder does not listen to {topic}")
             # What counts is whether the sender knows of the recorder: a command sent before that is not in the bag.
             both = "the policy node does not know of arm node and recorder"
@@ -200,13 +205,20 @@ class _Observer:
 
     def run_episode(self, seed: int) -> EpisodeFigures:
         """Asks for a reset and waits for the end of that episode."""
+        return self.finish(self.begin(seed), seed)
+
+    def begin(self, seed: int) -> int:
+        """Asks for a reset; the episode's index."""
         from robot_bridge.nodes.json_requests import RequestError
 
         try:
-            index = self._client.call({"op": "reset", "seed": seed}, 30.0)["index"]
+            return int(self._client.call({"op": "reset", "seed": seed}, 30.0)["index"])
         except (RequestError, TimeoutError) as error:
             self._raise_if_ended()
             raise RosRunError(f"no reset to seed {seed}: {error}; last output:\n{self._output()}") from error
+
+    def finish(self, index: int, seed: int) -> EpisodeFigures:
+        """Waits for the end of an episode."""
         over = f"episode {index} (seed {seed}) is not over"
         self._wait(lambda: self._episode.get("index") == index and self._episode.get("phase") == "over", _EPISODE_S, over)
         episode = self._episode

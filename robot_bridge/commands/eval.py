@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import tyro
 
 from rl_core.bundle import Bundle, BundleError, bundle_sha256
+from rl_core.contract import RobotContract
 from rl_core.errors import ArmstackError
 from rl_core.methods import load_policy
 from rl_core.policy import Policy
@@ -35,7 +36,7 @@ class Arguments:
     bundle: Annotated[Path, tyro.conf.Positional]
     """Folder of the bundle."""
     task: str = "lift"
-    """Task of the native arm: reach, lift or pick_place."""
+    """Task of the native arm: reach, lift, pick_place or one of the workbench."""
     world: World = "filtered"
     """`filtered`: position-controlled arm behind decoding, IK and the command filter, as over ROS. `osc_pose`: robosuite's control law."""
     env: str | None = None
@@ -53,7 +54,8 @@ class Arguments:
     sim_mode: Literal["lockstep", "realtime"] = "lockstep"
     """With --ros: repeatable step by step, or by the clock."""
     record: Path | None = None
-    """With --ros: folder for the MCAP recording (`bag`, then `bag_1`, ...) and its episodes' figures (`episodes.json`, ...)."""
+    """With --ros: folder for the MCAP recording (`bag`, then `bag_1`, ...), its episodes' figures (`episodes.json`, ...) and, of a policy
+    with a certificate, V over time with its bound (`certificate.png`, ...)."""
     video: Path | None = None
     """MP4 of the first episode (in-process)."""
     data: Path | None = None
@@ -62,13 +64,15 @@ class Arguments:
     """Print one JSON object on the last line."""
 
 
-def _make_env(arguments: Arguments, **options: object) -> MakeEnv:
+def _make_env(arguments: Arguments, need: RobotContract, **options: object) -> MakeEnv:
     def make() -> JudgedWorld:
         if arguments.env is not None:
             from rl_core.training.worlds import make_world as make_named
 
             return JudgedWorld(make_named(arguments.env, **options), arguments.env)
-        env = make_world(arguments.task, arguments.world, arguments.horizon, **options)
+        from sim_envs.arm.pictured_env import pictured_for
+
+        env = pictured_for(make_world(arguments.task, arguments.world, arguments.horizon, **options), need)
         return JudgedWorld(env, f"task {arguments.task} ({arguments.world} world)")
 
     return make
@@ -86,7 +90,7 @@ def _load(folder: Path) -> Policy:
 def _over_ros(arguments: Arguments, policy: Policy, seeds: list[int]) -> EvaluationResult:
     if arguments.env is not None or arguments.world != "filtered":
         raise ArmstackError("--ros drives the native arm: leave out --env and --world")
-    env = _make_env(arguments)()  # what does not fit is said before a graph is started
+    env = _make_env(arguments, policy.contract)()  # what does not fit is said before a graph is started
     policy.contract.accepts(env.get_wrapper_attr("contract"), needed_by=str(arguments.bundle), offered_by=str(env))
     env.close()
     from robot_bridge.ros_evaluation import evaluate_over_ros
@@ -130,17 +134,23 @@ def main(argv: list[str]) -> int:
         result = _over_ros(arguments, policy, seeds)
     else:
         with console.status(f"running {len(seeds)} episodes"):
-            result = evaluate(policy, _make_env(arguments), seeds, n_envs=arguments.n_envs, sha256=bundle_sha256(arguments.bundle))
+            make = _make_env(arguments, policy.contract)
+            result = evaluate(policy, make, seeds, n_envs=arguments.n_envs, sha256=bundle_sha256(arguments.bundle))
     figures = result.to_dict(rows=False)
     if arguments.video is not None:
         from rl_core.training.video import record_episode
 
-        record_episode(policy, _make_env(arguments, render_mode="rgb_array"), seeds[0], arguments.video)
+        record_episode(policy, _make_env(arguments, policy.contract, render_mode="rgb_array"), seeds[0], arguments.video)
         figures["video"] = str(arguments.video)
     if bag is not None:
         rows = bag.with_name(f"{bag.name.replace('bag', 'episodes', 1)}.json")
         rows.write_text(json.dumps(result.to_dict()["rows"], indent=1))
         figures |= {"bag": str(bag), "episodes_file": str(rows)}
+        from robot_bridge.motion_report import draw_certificates
+
+        picture = rows.with_name(rows.name.replace("episodes", "certificate", 1)).with_suffix(".png")
+        if draw_certificates(bag, picture) is not None:
+            figures["certificate_file"] = str(picture)
     figures_table(f"{arguments.bundle} in {arguments.env or arguments.task}", figures)
     if arguments.json:
         emit_json(figures)

@@ -62,7 +62,7 @@ class Arguments:
     arm_config: Path | None = None
     """Parameters of the arm node, instead of launch/config/teleop_arm.yaml."""
     task: str = ""
-    """Kept in the recording; of the simulated arm its world: lift, reach, pick_place."""
+    """Kept in the recording; of the simulated arm its world: lift, reach, pick_place or one of the workbench."""
     action: Literal["end_effector", "joint"] | None = None
     """Kind of action to record; the source's own by default. While a policy acts, it is the policy's."""
     speed: float = 0.3

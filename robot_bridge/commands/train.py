@@ -13,7 +13,9 @@ from typing import Any
 import tyro
 
 from rl_core.methods import METHODS, get_method
+from rl_core.training.config import ConfigError
 from robot_bridge.commands.output import console, emit_json, figures_table
+from robot_bridge.commands.stages import Stages
 from robot_bridge.output_places import check_folder
 
 
@@ -60,6 +62,15 @@ def _usage() -> str:
     return f"{usage}\n\nmethods:\n{lines}\n\n`armstack train METHOD --help` lists its settings."
 
 
+def _target_arguments(method: str) -> type[Any] | None:
+    """Arguments of a method whose dataset is made when the target task is known; None for the others."""
+    if method != "strap":
+        return None
+    from rl_core.strap.pipeline import TargetTraining
+
+    return TargetTraining
+
+
 def main(argv: list[str]) -> int:
     """Runs the command line."""
     if not argv or argv[0] in ("-h", "--help"):
@@ -72,7 +83,9 @@ def main(argv: list[str]) -> int:
     preset = first.parse_known_args(argv[1:])[0].preset
     config = method.config_class.preset(preset)
     fields = [("config", method.config_class, dataclasses.field(default=config))]
-    arguments_class = dataclasses.make_dataclass("Arguments", fields, bases=(RunArguments,), frozen=True, kw_only=True)
+    pipeline = _target_arguments(method.name)
+    bases = (RunArguments,) if pipeline is None else (pipeline, RunArguments)
+    arguments_class = dataclasses.make_dataclass("Arguments", fields, bases=bases, frozen=True, kw_only=True)
     arguments_class.__doc__ = f"{method.summary}.\n\n{RunArguments.__doc__}"
     arguments: Any = tyro.cli(arguments_class, args=argv[1:], prog=f"armstack train {method.name}")
 
@@ -81,20 +94,27 @@ def main(argv: list[str]) -> int:
     from robot_bridge.demonstrations import read_demonstrations
 
     trainer = {name: value for name in ("updates", "seed", "device", "eval_every") if (value := getattr(arguments, name)) is not None}
-    result = train(
-        method.name,
-        None if arguments.dataset is None else read_demonstrations(arguments.dataset),
-        arguments.run_dir,
-        preset=preset,
-        config=arguments.config,
-        trainer=trainer,
-        channels=arguments.observe,
-        weights=arguments.weights,
-        init_from=arguments.init_from,
-        world=arguments.world,
-        eval_episodes=arguments.eval_episodes,
-        resume=arguments.resume,
-    )
+    options: dict[str, Any] = {
+        "preset": preset,
+        "config": arguments.config,
+        "trainer": trainer,
+        "channels": arguments.observe,
+        "weights": arguments.weights,
+        "init_from": arguments.init_from,
+        "world": arguments.world,
+        "eval_episodes": arguments.eval_episodes,
+        "resume": arguments.resume,
+    }
+    if pipeline is not None and (arguments.target is not None or arguments.corpus):
+        if arguments.dataset is not None:
+            raise ConfigError("--dataset and --target: both given, valid: a dataset, or a target with a corpus")
+        chosen = pipeline(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(pipeline)})
+        trainer.setdefault("updates", method.default_updates(preset))
+        with Stages() as progress:
+            result = chosen.train(arguments.run_dir, progress=progress, **options)
+    else:
+        data = None if arguments.dataset is None else read_demonstrations(arguments.dataset)
+        result = train(method.name, data, arguments.run_dir, **options)
     figures = dataclasses.asdict(result)
     figures_table(f"trained {method.name}", figures)
     if result.bundle is None:

@@ -27,7 +27,7 @@ class FilteredEnv(WorldEnv):
     where nothing was cut or refused); and `refusal`, why the command was not taken (empty when it was).
 
     Args:
-        task: `reach`, `lift` or `pick_place`.
+        task: a name of `sim_envs.arm.tasks.TASKS`.
         action: `ee_delta` or `joint_delta`.
         horizon: policy steps of an episode; None takes the task's.
         reward_shaping: shaped rewards in [0, 1]; otherwise 1 at success, 0 else.

@@ -23,8 +23,9 @@ class ObservationError(ArmstackError):
 class ObservationAssembler:
     """Keeps the newest samples of each channel of a contract and gives them as one row.
 
-    A channel `gripper_to_X_pos` that nobody sends follows from `X_pos` and `eef_pos` (`rl_core.data.derived`). A channel with
-    history is filled up with its oldest sample until enough have come, so that the first inference meets no empty history.
+    A channel `gripper_to_X_pos` that nobody sends follows from `X_pos` and `eef_pos` (`rl_core.data.derived`). A history's samples lie a
+    policy period apart, as in training, however fast the channel comes: each is the one nearest to its time. A channel with history is
+    filled up with its oldest sample until enough have come, so that the first inference meets no empty history.
 
     Args:
         contract: the policy's need; its observation channels are assembled.
@@ -32,22 +33,18 @@ class ObservationAssembler:
 
     def __init__(self, contract: RobotContract) -> None:
         self.contract = contract
+        self._period_ns = round(contract.action.period_s * 1e9)
         self._channels = {channel.name: channel for channel in contract.observation}
         self._derived = {name for name in self._channels if name.startswith("gripper_to_")}
         for name in self._derived:
             for source in ("eef_pos", name.removeprefix("gripper_to_")):
-                self._channels.setdefault(source, Channel(name=source, names=("x", "y", "z"), unit="m", frame="base"))
+                past = self._channels[name].history
+                self._channels.setdefault(source, Channel(name=source, names=("x", "y", "z"), unit="m", frame="base", history=past))
         self.clear()
 
     def clear(self) -> None:
         """Forgets all samples (an episode begins)."""
-        self._samples: dict[str, deque[tuple[NDArray, int]]] = {
-            name: deque(maxlen=self.contract.channel(name).history if name in self._needed else 1) for name in self._channels
-        }
-
-    @property
-    def _needed(self) -> set[str]:
-        return {channel.name for channel in self.contract.observation}
+        self._samples: dict[str, deque[tuple[NDArray, int]]] = {name: deque() for name in self._channels}
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -82,8 +79,14 @@ class ObservationAssembler:
         if need.kind == "quaternion" and abs(float(np.linalg.norm(sample)) - 1) > 1e-3:
             raise ObservationError(f"{channel}: norm {np.linalg.norm(sample):.4f}, valid: 1 (x, y, z, w)")
         samples = self._samples[channel]
-        if not samples or stamp_ns >= samples[-1][1]:
-            samples.append((sample, stamp_ns))
+        if samples and stamp_ns < samples[-1][1]:
+            return
+        if samples and stamp_ns == samples[-1][1]:  # said once more
+            samples.pop()
+        samples.append((sample, stamp_ns))
+        oldest_ns = stamp_ns - (need.history - 1) * self._period_ns
+        while len(samples) > 1 and samples[1][1] <= oldest_ns:
+            samples.popleft()
 
     def missing(self, now_ns: int) -> list[str]:
         """What keeps an observation from being acted on at `now_ns` (clock of stamps): empty when all is there and fresh."""
@@ -118,7 +121,6 @@ class ObservationAssembler:
             row[channel.name] = torch.from_numpy(np.ascontiguousarray(value if channel.kind == "image" else value.astype(np.float32)))[None]
         return TensorDict(row, batch_size=[1]), min(self._samples[name][-1][1] for name in self.channels)
 
-    @staticmethod
-    def _history(channel: Channel, samples: deque[tuple[NDArray, int]]) -> NDArray:
-        held = [sample for sample, _ in samples]
-        return np.stack([held[0]] * (channel.history - len(held)) + held)
+    def _history(self, channel: Channel, samples: deque[tuple[NDArray, int]]) -> NDArray:
+        times = [samples[-1][1] - back * self._period_ns for back in reversed(range(channel.history))]
+        return np.stack([min(samples, key=lambda sample: abs(sample[1] - time_ns))[0] for time_ns in times])

@@ -27,6 +27,7 @@ from robot_bridge.nodes.arm_offer import ArmOffer
 from robot_bridge.nodes.arm_publisher import ArmPublisher
 from robot_bridge.nodes.clocks import ScaledClock
 from robot_bridge.nodes.command_messages import command_from
+from robot_bridge.nodes.disturbance_requests import DisturbanceServer
 from robot_bridge.nodes.driven_arm import DrivenArm, driven_arm, recovered, tightened
 from robot_bridge.nodes.e_stop_listener import EStopListener
 from robot_bridge.nodes.episode_requests import End, Reset, end_answer, episode_request
@@ -103,11 +104,9 @@ class ArmNode(Node):
             sim_time=self._sim_time,
             wrench=not simulated and self.arm.limits.max_force is not None,
         )
-        self._status_due = 0.0
-        self._qpos_due_ns = 0
+        self._status_due, self._qpos_due_ns = 0.0, 0
         self._said: tuple[Any, ...] = ()
-        self._second_arm = False
-        self._followed = -1  # index of the last episode that was followed by another
+        self._second_arm, self._followed = False, -1  # index of the last episode that was followed by another
         offer = ArmOffer(
             contracts=self.arm.contracts,
             limits=self.arm.limits,
@@ -121,6 +120,7 @@ class ArmNode(Node):
         self._listener = ArmListener(self, self.loop, self._changed)
         self._e_stop = EStopListener(self, self.loop, self.failure)
         self._episodes = JsonServer(self, "episode", self._episode_request)
+        self._disturbances = DisturbanceServer(self, self._world)
         self._recovery = JsonServer(self, "arm/recover", lambda request, reply: self._work.put(lambda: reply(recovered(self.arm))))
         subscribe(self, JointTrajectory, "arm/command", self._command, STREAM, with_info=True)
         self.create_timer(1.0, lambda: self._publisher.diagnostics(self._latency, self._time.source_ns()))

@@ -66,6 +66,7 @@ class ArmPublisher:
         self._world = world
         self._qpos = advertise(node, JointState, "sim/qpos", SENSOR) if world else None
         self._reward = advertise(node, JointState, "sim/reward", STREAM) if world else None
+        self._disturbance = advertise(node, WrenchStamped, "sim/disturbance", STREAM) if world else None
         self._clock = advertise(node, ClockMessage, "/clock", STREAM) if sim_time else None
         self._kinematics: Kinematics | None = None
         self._said_target: NDArray[np.float64] | None = None
@@ -91,13 +92,14 @@ class ArmPublisher:
             publisher.publish(pose(*objects[name], frame=self._frame, stamp_ns=state.stamp_ns))
         self._pose.publish(pose(state.ee_pos, state.ee_quat, frame=self._frame, stamp_ns=state.stamp_ns))
         if self._wrench is not None and state.wrench is not None:
-            self._wrench.publish(self._wrench_message(state.wrench, state.stamp_ns))
+            self._wrench.publish(self._wrench_message(state.wrench, state.stamp_ns, self._frame.removesuffix("base") + "ee"))
         self._joints.publish(joint_state(state.names, state.positions, state.velocities, state.stamp_ns))
 
-    def _wrench_message(self, wrench: NDArray[np.float64], stamp_ns: int) -> WrenchStamped:
+    @staticmethod
+    def _wrench_message(wrench: NDArray[np.float64], stamp_ns: int, frame: str) -> WrenchStamped:
         message = WrenchStamped()
         message.header.stamp = to_time(stamp_ns)
-        message.header.frame_id = self._frame.removesuffix("base") + "ee"
+        message.header.frame_id = frame
         force, torque = message.wrench.force, message.wrench.torque
         force.x, force.y, force.z, torque.x, torque.y, torque.z = (float(value) for value in wrench)
         return message
@@ -143,8 +145,9 @@ class ArmPublisher:
             self._authority.publish(String(data=authority))
 
     def episode(self, episode: Mapping[str, Any]) -> None:
-        """`episode`, where index, phase or success changed; `sim/reward` of the policy steps since the last call."""
+        """`episode`, where index, phase or success changed; `sim/reward` and `sim/disturbance` of what passed since the last call."""
         self._publish_rewards()
+        self._publish_forces()
         said = (episode["index"], episode["phase"], episode["success"])
         if said == self._said_episode:
             return
@@ -156,6 +159,11 @@ class ArmPublisher:
         while self._world is not None and self._reward is not None and self._world.rewards:
             stamp_ns, reward = self._world.rewards.popleft()
             self._reward.publish(joint_state(["reward"], np.array([reward]), np.empty(0), stamp_ns))
+
+    def _publish_forces(self) -> None:
+        while self._world is not None and self._disturbance is not None and self._world.forces:
+            stamp_ns, force = self._world.forces.popleft()
+            self._disturbance.publish(self._wrench_message(np.append(force, np.zeros(3)), stamp_ns, self._frame))
 
     def qpos(self, qpos: NDArray[np.float64], stamp_ns: int) -> None:
         """`sim/qpos`: MuJoCo's positions for renderers; a JointState without names."""

@@ -27,9 +27,11 @@ from robot_bridge.control.observe import ObservationAssembler, ObservationError
 from robot_bridge.nodes.arm_offer import ArmOffer
 from robot_bridge.nodes.goal_input import TOPIC, GoalInput
 from robot_bridge.nodes.messages import MessageError, by_name, image_to_rgb, pose_arrays
-from robot_bridge.nodes.qos import EVENTS, SENSOR, STREAM, subscribe
+from robot_bridge.nodes.qos import EVENTS, LATCHED, SENSOR, STREAM, subscribe
 from robot_bridge.nodes.stamps import to_ns
 from robot_bridge.nodes.start_gate import StartGate
+from robot_bridge.nodes.task_input import TOPIC as TASK_TOPIC
+from robot_bridge.nodes.task_input import TaskInput
 
 JOINTS = {"joint_pos": "position", "joint_vel": "velocity", "gripper_pos": "position"}
 """Channel -> field of `joint_states` it is found in, by name."""
@@ -66,17 +68,21 @@ class PolicyInputs:
         need: contract of the policy.
         offer: what the arm said about itself.
         gate: of another sender than the policy.
+        task: what a language-conditioned policy is told; None for another sender.
 
     Attributes:
         changed: notified with every message.
         episode: newest `episode`; None before the first.
         status: newest `arm/status`.
         goal: newest `goal_pose`; under the lock of `changed`.
+        task: newest `task`; likewise.
         unusable: messages that could not be used, per topic.
         gate: whether the sender may ask for authority; under the lock of `changed`.
     """
 
-    def __init__(self, node: Node, need: RobotContract, offer: ArmOffer, gate: StartGate | None = None) -> None:
+    def __init__(
+        self, node: Node, need: RobotContract, offer: ArmOffer, gate: StartGate | None = None, task: TaskInput | None = None
+    ) -> None:
         self.changed = threading.Condition()
         self.gate = gate or StartGate("policy", f"call the service {node.get_fully_qualified_name()}/start")
         self.episode: dict[str, Any] | None = None
@@ -100,6 +106,9 @@ class PolicyInputs:
         self.goal = GoalInput(need, offer.limits, self._frame)
         if self.goal.needed:
             self._subscribe(PoseStamped, TOPIC, self.goal.receive)
+        self.task = task
+        if task is not None and task.instructions:
+            self._subscribe(String, TASK_TOPIC, task.receive, LATCHED)
         if offer.clock == "sim":
             self._subscribe(ClockMessage, "/clock", self._clock)
         for name in sorted({channel.rsplit("_", 1)[0] for channel in self._assembler.channels if self._is_object(channel)}):
@@ -198,6 +207,10 @@ class PolicyInputs:
         self._clock_ns = to_ns(message.clock)
 
     # -- for the policy's thread ----------------------------------------------------------------------------------------
+
+    def not_told(self) -> str:
+        """Why there is no goal or task to act on; empty where there is, or none is needed."""
+        return self.goal.missing or (self.task.missing if self.task is not None else "")
 
     def now_ns(self) -> int:
         """Now, on the clock of stamps."""

@@ -19,9 +19,10 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from rl_core.bundle import bundle_sha256
+from rl_core.bundle import Bundle, bundle_sha256
 from rl_core.camera_channel import channel_from_json
 from rl_core.contract import Channel, ContractMismatch, RobotContract
+from rl_core.contractive import Certificate
 from rl_core.errors import ArmstackError
 from rl_core.policy import Policy
 from robot_bridge.control.any_arm import GOAL
@@ -31,11 +32,14 @@ from robot_bridge.nodes.arm_offer import ArmOffer
 from robot_bridge.nodes.json_requests import JsonClient, RequestError
 from robot_bridge.nodes.messages import diagnostic
 from robot_bridge.nodes.policy_inputs import PolicyInputs
+from robot_bridge.nodes.policy_monitor import TOPIC, PolicyMonitor, carried_certificate
 from robot_bridge.nodes.policy_worker import PolicyWorker
 from robot_bridge.nodes.qos import LATCHED, STREAM, advertise, subscribe
 from robot_bridge.nodes.second_arm import own_gid, refuse_two_arms
 from robot_bridge.nodes.spin import Failure, NodeError, run
 from robot_bridge.nodes.stamps import to_time
+from robot_bridge.nodes.task_input import TOPIC as TASK_TOPIC
+from robot_bridge.nodes.task_input import TaskInput
 
 _ANSWER_S = 2.0
 _SOURCE = "policy"
@@ -44,21 +48,26 @@ _OK, _FAILED = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILUR
 
 
 class PolicyNode(LifecycleNode):
-    """Parameters: `bundle`, folder of the policy bundle; `autostart`; `threads` of torch.
+    """Parameters: `bundle`, folder of the policy bundle; `autostart`; `threads` of torch; `instruction`, what a language-conditioned policy
+    does until a `task` says otherwise (empty: its own default).
 
     Args:
         policy: used instead of a bundle's (tests).
+        certificate: what `policy` is held to.
         options: further arguments of `LifecycleNode`.
     """
 
-    def __init__(self, *, policy: Policy | None = None, **options: Any) -> None:
+    def __init__(self, *, policy: Policy | None = None, certificate: Certificate | None = None, **options: Any) -> None:
         super().__init__("policy", **options)
         self.declare_parameter("bundle", "")
         self.declare_parameter("threads", 1)
+        self.declare_parameter("instruction", "")
         autostart = bool(self.declare_parameter("autostart", True).value)
         self.failure = Failure()
         self._given = policy
         self._policy: Policy | None = policy
+        self._certificate = certificate
+        self._monitor: PolicyMonitor | None = None
         self._sha256 = ""
         self._error: NodeError | None = None
         self._active = False
@@ -95,7 +104,8 @@ class PolicyNode(LifecycleNode):
             from rl_core.methods import load_policy
 
             torch.set_num_threads(int(self.get_parameter("threads").value or 1))
-            self._policy = load_policy(bundle)
+            loaded = Bundle.load(bundle)
+            self._policy, self._certificate = load_policy(loaded), carried_certificate(loaded)
             self._sha256 = bundle_sha256(bundle)
         except (ArmstackError, ValueError, OSError, ImportError) as error:
             self._error = NodeError(f"bundle {bundle!r} cannot be used: {error}")
@@ -122,7 +132,7 @@ class PolicyNode(LifecycleNode):
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forgets the bundle."""
-        self._policy = self._given
+        self._policy, self._monitor = self._given, None
         return _OK
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -174,10 +184,13 @@ class PolicyNode(LifecycleNode):
         need: RobotContract = policy.contract
         offer.contract_for(need)
         refuse_two_arms(self)
-        inputs = self._inputs or PolicyInputs(self, need, offer)
+        first = str(self.get_parameter("instruction").value)
+        inputs = self._inputs or PolicyInputs(self, need, offer, task=TaskInput(policy, first))
         with inputs.changed:
             inputs.gate.start()  # activating is a start
         sender = own_gid(self, "arm/command")
+        if self._certificate is not None and self._monitor is None:
+            self._monitor = PolicyMonitor(self._certificate, tell=advertise(self, String, TOPIC).publish, logger=self.get_logger())
         worker = PolicyWorker(
             policy,
             ActionDecoder(need.action, Kinematics(offer.ik_model, site=offer.tool_frame), gripper=offer.limits.gripper),
@@ -189,6 +202,7 @@ class PolicyNode(LifecycleNode):
             lockstep=offer.sim_mode == "lockstep",
             logger=self.get_logger(),
             failed=self.failure.report,
+            monitor=self._monitor,
         )
         self._inputs, self._worker = inputs, worker
         worker.start()
@@ -245,18 +259,23 @@ class PolicyNode(LifecycleNode):
             f"{stage}_{key}_ms": value for stage, figures in latency.milliseconds().items() for key, value in figures.items()
         }
         values |= {"periods": latency.periods, "missed": latency.missed, "skipped": worker.skipped, "bundle": self._sha256}
+        values |= worker.chunks()
         values["listeners"] = self._commands.get_subscription_count()  # to whom a command goes: the arm node, a recorder
-        values["waits"] = inputs.gate.waits or inputs.goal.missing
+        values["waits"] = inputs.gate.waits or inputs.not_told()
         values |= {f"unusable {topic}": count for topic, count in inputs.unusable.items()}
         level = DiagnosticStatus.WARN if inputs.unusable or values["waits"] else DiagnosticStatus.OK
         message = DiagnosticArray(status=[diagnostic("policy latency", values, level=level, message=values["waits"])])
+        if self._monitor is not None and (figures := self._monitor.figures()):
+            level = DiagnosticStatus.OK if figures["verdict"] == "ok" else DiagnosticStatus.WARN
+            message.status = [*message.status, diagnostic("policy certificate", figures, level=level, message=figures["reason"])]
         message.header.stamp = to_time(time.time_ns())
         self._diagnostics.publish(message)
 
 
 def _completed(offer: ArmOffer, cameras: tuple[Channel, ...]) -> ArmOffer:
-    """The arm's offer with what others give: cameras their channels, and the user of this node a goal."""
-    contracts = tuple(dataclasses.replace(c, observation=(*c.observation, *cameras), condition=GOAL) for c in offer.contracts)
+    """The arm's offer with what others give: cameras their channels, and the user of this node a goal and a task."""
+    told = (*GOAL, Channel(name=TASK_TOPIC, kind="text"))
+    contracts = tuple(dataclasses.replace(c, observation=(*c.observation, *cameras), condition=told) for c in offer.contracts)
     return dataclasses.replace(offer, contracts=contracts)
 
 

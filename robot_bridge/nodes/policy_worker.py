@@ -22,11 +22,15 @@ from robot_bridge.control.runner import PolicyRunner
 from robot_bridge.nodes.command_messages import action_message, command_message, no_command_message
 from robot_bridge.nodes.latency import Latency
 from robot_bridge.nodes.policy_inputs import PolicyInputs
+from robot_bridge.nodes.policy_monitor import PolicyMonitor
 from robot_bridge.nodes.spin import NodeError
+from robot_bridge.nodes.task_input import TOPIC as TASK_TOPIC
 
 WARM_UP_CALLS = 5
 WARM_UP_PERIODS = 10
 _RETRY_S = 0.2
+_PATIENCE = 0.5
+"""Share of a period that a chunk's next action is kept back for a newer chunk."""
 
 Take = Callable[[], bool]
 """Asks for authority; whether it was granted. May take a while."""
@@ -42,18 +46,16 @@ class _TimedPolicy:
         self.prepare = policy.prepare
         self.reset = policy.reset
         self.reset_rows = policy.reset_rows
-        self.seconds = 0.0
 
     def act(self, obs: TensorDict, condition: TensorDict, state: PolicyState) -> tuple[ActionChunk, PolicyState]:
         start = time.perf_counter()
         result = self._policy.act(obs, condition, state)
-        self.seconds = time.perf_counter() - start
-        self._latency.add("inference", self.seconds)
+        self._latency.add("inference", time.perf_counter() - start)
         return result
 
 
 class PolicyWorker:
-    """Runs a policy over what `inputs` has heard.
+    """Runs a policy over what `inputs` has heard. In real time a policy that gives chunks infers on another thread (`PolicyRunner`).
 
     Args:
         policy: fits the arm's contract.
@@ -66,6 +68,7 @@ class PolicyWorker:
         lockstep: act once at every new observation instead of by the clock.
         logger: of the node.
         failed: told an error that ends the node.
+        monitor: judges every inference; after its hold the policy waits until it is started again. None for a policy without certificate.
 
     Attributes:
         latency: observation age, inference, decode, publish; deadline misses.
@@ -85,6 +88,7 @@ class PolicyWorker:
         lockstep: bool,
         logger: RcutilsLogger,
         failed: Callable[[BaseException], None],
+        monitor: PolicyMonitor | None = None,
     ) -> None:
         self.latency = Latency(warm_up=WARM_UP_PERIODS)
         self.skipped = 0
@@ -100,15 +104,21 @@ class PolicyWorker:
         self._lockstep = lockstep
         self._logger = logger
         self._failed = failed
+        self._monitor = monitor
         self._episode = (-1, -1)  # index and stamp: the index of another arm node begins anew
         self._acted: tuple[tuple[int, int], int] | None = None
         self._goal: Any = None
+        self._said: dict[str, str] = {}
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="policy", daemon=True)
 
     def start(self) -> None:
         """Warms up, then runs until `close`."""
         self._thread.start()
+
+    def chunks(self) -> dict[str, int]:
+        """Chunks that came late, and those that came too late to be used."""
+        return {"late_chunks": self._runner.late, "stale_chunks": self._runner.stale}
 
     def close(self) -> None:
         """Ends the thread."""
@@ -120,22 +130,31 @@ class PolicyWorker:
     def _run(self) -> None:
         try:
             with torch.no_grad():
-                self._warm_up()
+                if self._warm_up() > 1 and not self._lockstep:
+                    self._runner.infer_in_background(_PATIENCE * self._period_s)
                 (self._run_lockstep if self._lockstep else self._run_realtime)()
         except ActionError as error:
             self._failed(NodeError(f"the policy gave no action that can be sent: {error}; the arm holds. Retrain or check the bundle"))
         except Exception as error:
             self._failed(error if isinstance(error, NodeError) else NodeError(f"policy: {type(error).__name__}: {error}"))
+        finally:
+            self._runner.close()
 
-    def _warm_up(self) -> None:
+    def _warm_up(self) -> int:
+        """The first calls, which take longest; returns how many actions a chunk has."""
         contract = self._policy.contract
         shapes = {c.name: (1, *((c.history,) if c.history > 1 else ()), *c.shape) for c in contract.observation}
         kinds = {c.name: torch.uint8 if c.kind == "image" else torch.float32 for c in contract.observation}
         zeros = TensorDict({name: torch.zeros(shape, dtype=kinds[name]) for name, shape in shapes.items()}, batch_size=[1])
-        nowhere = {c.name: np.eye(c.size)[-1] if c.kind == "quaternion" else np.zeros(c.size) for c in contract.condition}
+        numbers = [c for c in contract.condition if c.kind != "text"]
+        nowhere: dict[str, Any] = {c.name: np.eye(c.size)[-1] if c.kind == "quaternion" else np.zeros(c.size) for c in numbers}
+        task = self._inputs.task
+        if task is not None and task.instructions:
+            nowhere[TASK_TOPIC] = task.instructions[0]
         state, condition = self._policy.reset([0]), self._policy.prepare(nowhere)
         for _ in range(WARM_UP_CALLS):
-            _, state = self._policy.act(zeros, condition, state)
+            chunk, state = self._policy.act(zeros, condition, state)
+        return int(chunk.values.shape[1])
 
     # -- real time ------------------------------------------------------------------------------------------------------
 
@@ -167,7 +186,8 @@ class PolicyWorker:
     def _run_lockstep(self) -> None:
         inputs = self._inputs
         while not self._closing.is_set():
-            if not self._may_act():
+            acts = self._may_act()
+            if not acts and not inputs.gate.held:  # held, it lets time pass without a command: the arm brakes, the episode ends
                 with inputs.changed:
                     inputs.changed.wait(_RETRY_S)
                 continue
@@ -178,7 +198,7 @@ class PolicyWorker:
                     continue
                 self._acted = self._episode, stamp_ns
             self.latency.period(0)
-            command = self._step()
+            command = self._step() if acts else None
             message = command_message(command) if command is not None else no_command_message("policy", stamp_ns)
             self._publish(message)
 
@@ -190,7 +210,7 @@ class PolicyWorker:
 
     def _may_act(self) -> bool:
         """Follows goals and episodes; asks for authority where the policy may have it. True when the policy may act."""
-        if not self._has_goal():
+        if not self._is_told():
             return False
         episode = self._inputs.episode
         if episode is None or episode["phase"] != "running":
@@ -198,6 +218,8 @@ class PolicyWorker:
         which = episode["index"], episode["stamp_ns"]
         if which != self._episode:
             self._runner.reset(int(episode["seed"]))
+            if self._monitor is not None:
+                self._monitor.reset()
             self._episode, self._acted = which, None
             return not self._waits() and self._ask()
         if self._waits():
@@ -206,23 +228,28 @@ class PolicyWorker:
             return True
         return self._inputs.status.state in ("moving", "holding") and self._ask()
 
-    def _has_goal(self) -> bool:
-        """Takes up a new goal. Without one that is needed the policy neither acts nor asks for authority."""
+    def _is_told(self) -> bool:
+        """Takes up a new goal or task. Without one that is needed the policy neither acts nor asks for authority."""
         with self._inputs.changed:
-            goal, value, missing = self._inputs.goal, self._inputs.goal.value, self._inputs.goal.missing
-        if goal.needed and value is None:
+            goal, task, missing = self._inputs.goal.value, self._inputs.task, self._inputs.not_told()
+            said = dict(task.condition) if task is not None else {}
+        if missing:
             self._logger.warning(f"no action: {missing}", throttle_duration_sec=2.0)
             return False
-        if value is not None and value is not self._goal:
-            self._runner.set_condition(value)
-            self._logger.info(f"goal: {', '.join(f'{name} {numbers.round(3).tolist()}' for name, numbers in value.items())}")
-        self._goal = value
+        if goal is not self._goal or said != self._said:
+            condition: dict[str, Any] = {**(goal or {}), **said}
+            self._runner.set_condition(condition)
+            shown = {name: value if isinstance(value, str) else value.round(3).tolist() for name, value in condition.items()}
+            self._logger.info(f"goal: {', '.join(f'{name} {value}' for name, value in shown.items())}")
+        self._goal, self._said = goal, said
         return True
 
     def _waits(self) -> bool:
         reason = self._inputs.gate.waits
         if reason:
             self._logger.warning(reason, throttle_duration_sec=5.0)
+        elif self._monitor is not None and self._monitor.held:
+            self._monitor.resume()
         return bool(reason)
 
     def _ask(self) -> bool:
@@ -235,20 +262,30 @@ class PolicyWorker:
     def _step(self) -> JointCommand | None:
         snapshot, status = self._inputs.snapshot(), self._inputs.status
         self.latency.add("observation_age", max(0, self._inputs.now_ns() - snapshot.stamp_ns) * 1e-9)
-        self._policy.seconds = 0.0
         start = time.perf_counter()
         try:
-            return self._runner.step(
+            command = self._runner.step(
                 snapshot.observation, snapshot.stamp_ns, snapshot.measured, accepts=status.accepts, moving=status.state == "moving"
             )
+            return command if self._certified(snapshot.stamp_ns) else None
         except IKError as error:
             self._logger.warning(f"no action: {error}", throttle_duration_sec=2.0)
             return None
         finally:
-            self.latency.add("decode", time.perf_counter() - start - self._policy.seconds)
+            self.latency.add("decode", time.perf_counter() - start - self._runner.waited_s)
             if self._runner.action is not None:
                 stamp_ns, source = snapshot.measured.stamp_ns, self._runner.source
                 self._tell(action_message(self._action_names, self._runner.action, stamp_ns=stamp_ns, source=source))
+
+    def _certified(self, stamp_ns: int) -> bool:
+        """Whether the certificate lets what was just inferred be sent; from a hold on the policy waits."""
+        if self._monitor is None or not self._runner.inferred:
+            return True
+        reason = self._monitor.judge(self._runner.info, stamp_ns)
+        if reason:
+            with self._inputs.changed:
+                self._inputs.gate.hold(reason)
+        return not reason
 
     def _publish(self, message: Any) -> None:
         start = time.perf_counter()

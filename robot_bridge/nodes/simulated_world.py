@@ -16,12 +16,14 @@ from robot_bridge.control.any_arm import any_arm_contract
 from robot_bridge.control.clock import Clock
 from robot_bridge.control.settings import FilterSettings
 from robot_bridge.nodes.episode_requests import End, ended
+from robot_bridge.nodes.json_requests import RequestError
 from sim_envs.arm.observation import ActionKind, world_contract
+from sim_envs.arm.push import Push
 from sim_envs.arm.tasks import find_task
 from sim_envs.arm.world import ArmWorld
 
 ACTIONS: tuple[ActionKind, ...] = ("ee_delta", "joint_delta")
-_KEPT_REWARDS = 1000
+_KEPT = 1000
 
 
 class WorldArm(SimulatedArm):
@@ -35,6 +37,7 @@ class WorldArm(SimulatedArm):
 
     Attributes:
         rewards: (stamp of the step's end in nanoseconds, reward) of the policy steps that nobody has taken out yet.
+        forces: likewise (stamp in nanoseconds, force (3,) in N, frame base) of the periods in which something pushed, and 0 after it.
     """
 
     def __init__(self, task: str, settings: FilterSettings, *, stamps: Clock | None = None, horizon: int = 0) -> None:
@@ -46,8 +49,11 @@ class WorldArm(SimulatedArm):
         self.description = self.world.kinematics_xml()
         self.object_names = tuple(self.world.state().objects)
         self.objects: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
-        self.rewards: deque[tuple[int, float]] = deque(maxlen=_KEPT_REWARDS)
+        self.rewards: deque[tuple[int, float]] = deque(maxlen=_KEPT)
+        self.forces: deque[tuple[int, NDArray[np.float64]]] = deque(maxlen=_KEPT)
+        self._push: tuple[Push, int] | None = None  # with the period of the episode in which it begins
         self._ticks_a_step = round(settings.policy_period_s / settings.control_period_s)
+        self._period_s = settings.control_period_s
         self._settle_s = 2 * settings.control_period_s
         self._stamps = stamps
         self._lock = threading.RLock()
@@ -76,10 +82,39 @@ class WorldArm(SimulatedArm):
         with self._lock:
             if self._paused:
                 return
+            if self._push is not None:
+                self._apply(*self._push)
             super().command(positions, period_s)
             self._ticks += 1
             if self._ticks % self._ticks_a_step == 0:
                 self._count_step()
+
+    def disturb(self, push: Push, at_s: float | None) -> float:
+        """Something pushes the arm, `at_s` seconds of its time after the episode began (None: now); returns when.
+
+        Raises:
+            RequestError: that is past, or another push is not over yet.
+        """
+        with self._lock:
+            begin = self._ticks if at_s is None else round(at_s / self._period_s)
+            if begin < self._ticks:
+                raise RequestError(f"at_s {at_s}, valid: {self._ticks * self._period_s:g} or more, where the episode is now")
+            if self._push is not None:
+                raise RequestError(f"another push begins at {self._push[1] * self._period_s:g} s and is not over yet; valid: one at a time")
+            self._push = push, begin
+            return begin * self._period_s
+
+    def _apply(self, push: Push, begin: int) -> None:
+        elapsed_s = (self._ticks - begin) * self._period_s
+        if elapsed_s < 0:
+            return
+        force = np.zeros(3)
+        if elapsed_s < push.duration_s - 1e-9:
+            force = push.at(elapsed_s, self.world.state().eef_pos)
+        else:
+            self._push = None
+        self.world.push(force)
+        self.forces.append(((self._stamps or self.clock).source_ns(), force))
 
     def _count_step(self) -> None:
         episode = self.episode
@@ -106,6 +141,7 @@ class WorldArm(SimulatedArm):
         with self._lock:
             self._paused = True
             self.world.reset(seed)
+            self._push = None
         state: ArmState = restart()
         if self._stamps is not None:
             time.sleep(self._settle_s)  # what the loop had sent before the restart is taken and dropped meanwhile

@@ -1,6 +1,7 @@
 """Whether a sender (a policy, a teleoperator) may ask for authority by itself.
 
-After an e-stop, a fault or a lost arm motion never goes on by itself, and a person who took the arm over keeps it until he gives it back.
+After an e-stop, a fault or a lost arm motion never goes on by itself, nor after the sender stopped itself, and a person who took the arm
+over keeps it until he gives it back.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class StartGate:
         self._state = ""
         self._rearms: int | None = None
         self._stopped = ""
+        self._held = ""
         self._holder = ""
         self._taken_by = ""
 
@@ -33,9 +35,20 @@ class StartGate:
         """Why the policy does not ask for authority, and what to do; empty where it may."""
         if self._stopped:
             return f"{self._who} waits: {self._stopped}; nothing goes on by itself. Rearm the arm if it is stopped, then {self._start}"
+        if self._held:
+            return f"{self._who} waits: {self._held}; see to the arm, then {self._start}"
         if self._taken_by:
             return f"{self._who} waits: {self._taken_by} took the arm over. It must release arm/authority, or afterwards {self._start}"
         return ""
+
+    @property
+    def held(self) -> bool:
+        """Whether the sender itself may not go on, whatever the arm does."""
+        return bool(self._held)
+
+    def hold(self, reason: str) -> None:
+        """The sender found that it must not go on."""
+        self._held = reason
 
     def status(self, state: str, reason: str, rearms: int) -> None:
         """An `arm/status`."""
@@ -63,9 +76,9 @@ class StartGate:
             return f"the arm is in state {self._state}: rearm it first (service arm/rearm)"
         if self._holder and self._holder not in self._weaker:
             return f"{self._holder} has authority; it must release it first"
-        self._stopped = self._taken_by = ""
+        self._stopped = self._held = self._taken_by = ""
         return None
 
     def episode(self) -> None:
         """An operator asked for a new episode while the arm was neither stopped nor in fault: as good as a start after a stop."""
-        self._stopped = ""
+        self._stopped = self._held = ""

@@ -16,6 +16,7 @@ from std_msgs.msg import String
 from rl_core.dac.config import DACConfig
 from rl_core.methods import load_policy
 from rl_core.policy import Policy
+from rl_core.strap.config import BCTransformerConfig
 from rl_core.training.rollout import rollout
 from robot_bridge.collection import make_world
 from robot_bridge.control.filtered_env import FilteredEnv
@@ -104,9 +105,16 @@ def test_lockstep_over_ros_equals_in_process_for_chunks(graph: Graph) -> None:
     _assert_equal(_in_process(policy, seeds, horizon=30), _over_ros(graph, policy, seeds, horizon=30))
 
 
-@pytest.mark.parametrize(("method", "config"), [("bc", {"hidden": (32, 32), "head": "gmm"}), ("dac", DACConfig.PRESETS["cpu"])])
+@pytest.mark.parametrize(
+    ("method", "config"),
+    [
+        ("bc", {"hidden": (32, 32), "head": "gmm"}),
+        ("dac", DACConfig.PRESETS["cpu"]),
+        ("strap", BCTransformerConfig.PRESETS["cpu"]),
+    ],
+)
 def test_lockstep_over_ros_equals_in_process_for_a_bundle(graph: Graph, tmp_path: Path, method: str, config: dict[str, Any]) -> None:
-    """Both draw from the row's generator: their random numbers must be the same too."""
+    """All draw from the row's generator: their random numbers must be the same too. STRAP's needs a history."""
     bundle = small_bundle(tmp_path / "bundle", method=method, **config)
     policy = functools.partial(load_policy, bundle)
     seeds = [1_000_000, 1_000_001]

@@ -304,6 +304,7 @@ def test_every_launch_file_of_the_project_is_understood() -> None:
         "arm_policy": ({**policy, "arm": "franka"}, {"arm", "policy", "recorder"}),
         "teleop": ({"arm": "franka", "record": "true"}, {"arm", "teleop", "episode_recorder"}),
         "camera": ({"camera": "wrist"}, {"camera_wrist"}),
+        "strap_policy": ({**policy, "cameras": "true"}, {"arm", "policy", "recorder", "camera_front", "camera_wrist"}),
     }
     files = {file.name.removesuffix(".launch.yaml"): file for file in (ROOT / "launch").glob("*.launch.yaml")}
     assert set(files) == set(own)

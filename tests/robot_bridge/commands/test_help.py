@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[3]
 OPTIONS = {
     "demo": ("--dataset", "--out", "--updates", "--ros-episodes", "--json"),
     "collect": ("--out", "--plan.task", "--plan.skills", "--plan.seed", "--processes", "--json"),
+    "corpus": ("--out", "--plan.demos", "--plan.images", "--sheet", "--processes", "--json"),
+    "retrieve": ("--corpus", "--target", "--k", "--out", "--report", "--index", "--embedding.features", "--stops.threshold", "--json"),
     "train": ("dac", "bc_best_half", "diffusion_bc", "sac", "--dataset", "--run-dir"),
     "eval": ("--task", "--episodes", "--ros", "--sim-mode", "--record", "--video", "--data", "--json"),
     "replay": ("--task", "--world", "--episodes", "--video", "--json"),

@@ -83,18 +83,42 @@ def test_samples_that_do_not_fit_are_refused() -> None:
     assert assembler.assemble()[0]["eef_pos"].sum() != 3
 
 
-def test_history_is_filled_up_with_the_oldest_sample_then_slides() -> None:
+def _with_history(channel: str, history: int) -> ObservationAssembler:
     contract = world_contract("lift")
-    with_history = dataclasses.replace(contract.channel("eef_pos"), history=3)
-    contract = dataclasses.replace(contract.select(["eef_quat"]), observation=(with_history,))
-    assembler = ObservationAssembler(contract)
+    past = dataclasses.replace(contract.channel(channel), history=history)
+    return ObservationAssembler(dataclasses.replace(contract.select(["eef_quat"]), observation=(past,)))
+
+
+def test_history_is_filled_up_with_the_oldest_sample_then_slides() -> None:
+    assembler = _with_history("eef_pos", 3)
     seen = []
     for k in range(5):
-        assembler.put("eef_pos", np.full(3, float(k)), k)
+        for _ in range(2):  # what is said twice is one sample
+            assembler.put("eef_pos", np.full(3, float(k)), 50 * k * MS)
         seen.append(assembler.assemble()[0]["eef_pos"][0, :, 0].tolist())
     assert seen == [[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4]]
     assembler.clear()
     assert not assembler.ready(4)
+
+
+@pytest.mark.parametrize("every_ms", [10, 20, 33])
+def test_a_history_is_a_policy_period_apart_however_fast_the_channel_comes(every_ms: int) -> None:
+    """Five samples of a 100 Hz channel are not five policy periods: in training the policy saw 20 Hz."""
+    assembler = _with_history("eef_pos", 5)
+    for stamp_ms in range(0, 2000, every_ms):
+        assembler.put("eef_pos", np.full(3, float(stamp_ms)), stamp_ms * MS)
+    seen = assembler.assemble()[0]["eef_pos"][0, :, 0].numpy()
+    newest = (1999 // every_ms) * every_ms
+    assert np.abs(seen - (newest - np.array([200, 150, 100, 50, 0]))).max() <= every_ms / 2
+    assert len(assembler._samples["eef_pos"]) <= 200 / every_ms + 2  # what nobody needs any more is let go
+
+
+def test_a_derived_channel_has_its_own_history_also_where_its_sources_are_not_needed() -> None:
+    assembler = _with_history("gripper_to_cube_pos", 3)
+    for k in range(4):
+        assembler.put("cube_pos", np.full(3, 10.0 * k), 50 * k * MS)
+        assembler.put("eef_pos", np.full(3, float(k)), 50 * k * MS)
+    assert assembler.assemble()[0]["gripper_to_cube_pos"][0, :, 0].tolist() == [9, 18, 27]
 
 
 def test_images_stay_bytes() -> None:
