@@ -11,6 +11,7 @@ import tyro
 
 from rl_core.bundle import Bundle, BundleError, bundle_sha256
 from rl_core.contract import RobotContract
+from rl_core.contractive.certificate import PREFIX
 from rl_core.errors import ArmstackError
 from rl_core.methods import load_policy
 from rl_core.policy import Policy
@@ -146,11 +147,12 @@ def main(argv: list[str]) -> int:
         rows = bag.with_name(f"{bag.name.replace('bag', 'episodes', 1)}.json")
         rows.write_text(json.dumps(result.to_dict()["rows"], indent=1))
         figures |= {"bag": str(bag), "episodes_file": str(rows)}
-        from robot_bridge.motion_report import draw_certificates
+        if any(name.startswith(PREFIX) for name in Bundle.load(arguments.bundle).arrays):
+            from robot_bridge.motion_report import draw_certificates
 
-        picture = rows.with_name(rows.name.replace("episodes", "certificate", 1)).with_suffix(".png")
-        if draw_certificates(bag, picture) is not None:
-            figures["certificate_file"] = str(picture)
+            picture = rows.with_name(rows.name.replace("episodes", "certificate", 1)).with_suffix(".png")
+            if draw_certificates(bag, picture) is not None:
+                figures["certificate_file"] = str(picture)
     figures_table(f"{arguments.bundle} in {arguments.env or arguments.task}", figures)
     if arguments.json:
         emit_json(figures)

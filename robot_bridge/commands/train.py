@@ -15,8 +15,8 @@ import tyro
 from rl_core.methods import METHODS, get_method
 from rl_core.training.config import ConfigError
 from robot_bridge.commands.output import console, emit_json, figures_table
-from robot_bridge.commands.stages import Stages
 from robot_bridge.output_places import check_folder
+from robot_bridge.stages import Stages
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -302,6 +302,7 @@ def test_every_launch_file_of_the_project_is_understood() -> None:
     own = {
         "sim_policy": ({**policy, "viewer": "true"}, {"arm", "policy", "recorder", "camera_front"}),
         "arm_policy": ({**policy, "arm": "franka"}, {"arm", "policy", "recorder"}),
+        "contractive_draw": (policy, {"arm", "policy", "recorder"}),
         "teleop": ({"arm": "franka", "record": "true"}, {"arm", "teleop", "episode_recorder"}),
         "camera": ({"camera": "wrist"}, {"camera_wrist"}),
         "strap_policy": ({**policy, "cameras": "true"}, {"arm", "policy", "recorder", "camera_front", "camera_wrist"}),
