@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from rl_core.errors import ArmstackError
@@ -36,6 +37,12 @@ def require_library(who: str, library: str, extra: str, error: type[ArmstackErro
     """
     if importlib.util.find_spec(library) is None:
         raise error(f"{who} needs {library}, which is not installed: pip install 'armstack[{extra}]'")
+
+
+def not_known(unknown: Collection[str], valid: Collection[str]) -> str:
+    """`no parameter sped (speed?); valid: ...`."""
+    near = {name: difflib.get_close_matches(name, valid, 1) for name in unknown}
+    return f"no parameter {', '.join(f'{n} ({near[n][0]}?)' if near[n] else n for n in unknown)}; valid: {', '.join(sorted(valid))}"
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:

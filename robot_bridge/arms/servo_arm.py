@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rl_core.contract import Gripper
+from rl_core.errors import ArmstackError
 from robot_bridge.arms.base import ArmLost, ArmState
 from robot_bridge.arms.servo_bus import ServoBus
 from robot_bridge.arms.servo_calibration import Calibration
@@ -43,6 +44,9 @@ class ServoArm:
         reply_timeout_s: a read waits no longer for replies.
         clock: of stamps and ages; the system's by default.
 
+    Raises:
+        ArmstackError: the model, the port's name or the calibration cannot be used.
+
     Attributes:
         model: the arm.
         bus: closed until `connect`.
@@ -57,6 +61,10 @@ class ServoArm:
         self, *, model: str | Path, port: str, calibration: str | Path, reply_timeout_s: float = 0.008, clock: Clock | None = None
     ) -> None:
         self.model = load_servo_arm(model)
+        if not port:
+            raise ArmstackError("port '', valid: the serial port of the arm, such as /dev/ttyACM0")
+        if not str(calibration):
+            raise ArmstackError("calibration '', valid: the file that `armstack calibrate` wrote")
         self.bus = self.bus_type(port, self.model.baudrate, reply_timeout_s)
         self._calibration = Calibration.load(Path(calibration), self.model)
         self.joint_names = self.model.names

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from robot_bridge.arms.base import ArmLost
+from robot_bridge.arms.calibration_file import CalibrationError
+from robot_bridge.arms.calibration_sweep import Sweep
 from robot_bridge.arms.dynamixel import DYNAMIXEL, DynamixelBus
 from robot_bridge.arms.feetech import FEETECH, FeetechBus
 from robot_bridge.arms.servo_bus import ServoBus
-from robot_bridge.arms.servo_calibration import Calibration, CalibrationError, Sweep
+from robot_bridge.arms.servo_calibration import Calibration
 from robot_bridge.arms.servo_family import ServoFamily
 from robot_bridge.arms.servo_model import ServoArmModel
 from robot_bridge.arms.servo_setup import configure, identify, write_registers
+from sim_envs.servo_bus.tables import TICKS
 
 _TIMEOUT_S = 0.02
 
@@ -31,12 +34,13 @@ def _opened(port: str, model: ServoArmModel) -> Iterator[tuple[ServoBus, ServoFa
         bus.close()
 
 
-def record_sweep(port: str, model: ServoArmModel, ready: Callable[[], None], done: Callable[[], bool]) -> Sweep:
+def record_sweep(port: str, model: ServoArmModel, hold: Callable[[], None], ready: Callable[[], None], done: Callable[[], bool]) -> Sweep:
     """Switches torque off and reads the encoders until `done`.
 
     Args:
         port: serial port.
         model: the arm.
+        hold: called once every servo answers, before torque goes off.
         ready: returns when the arm is in its zero pose.
         done: asked after every reading; may wait for a moment.
 
@@ -44,6 +48,7 @@ def record_sweep(port: str, model: ServoArmModel, ready: Callable[[], None], don
         CalibrationError: the port or a servo does not answer.
     """
     with _opened(port, model) as (bus, family):
+        hold()
         for joint in model.joints:
             bus.write(joint.id, joint.servo.registers["Torque_Enable"], 0)
             configure(bus, family, joint)
@@ -59,7 +64,10 @@ def record_sweep(port: str, model: ServoArmModel, ready: Callable[[], None], don
                 if joint.id in replies:
                     positions[joint.name].append(register.decode(replies[joint.id].data))
             if finished:
-                return Sweep(arm=model.name, positions=positions, register_offsets=offsets)
+                break
+    if model.protocol == "feetech":  # these know one turn, yet with a Homing_Offset some show more
+        positions = {name: [shown % TICKS for shown in ticks] for name, ticks in positions.items()}
+    return Sweep(arm=model.name, positions=positions, register_offsets=offsets)
 
 
 def store_offsets(port: str, model: ServoArmModel, calibration: Calibration) -> None:

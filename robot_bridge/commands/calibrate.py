@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 from rich.table import Table
 
-from robot_bridge.arms.servo_calibration import Calibration, CalibrationError, Sweep, calibrate
+from robot_bridge.arms.calibration_file import CalibrationError
+from robot_bridge.arms.calibration_sweep import Sweep
+from robot_bridge.arms.servo_calibration import Calibration, calibrate
 from robot_bridge.arms.servo_model import ServoArmModel, load_servo_arm
 from robot_bridge.arms.servo_sweep import record_sweep, store_offsets
 from robot_bridge.commands.output import console
@@ -41,6 +42,8 @@ class Arguments:
     """A recorded sweep instead of a new one; without --port it is only calculated, and nothing is stored in the servos."""
     record: Path | None = None
     """Keep the new sweep in this file."""
+    overwrite: bool = False
+    """Replace --out and --record where they are there already."""
 
 
 def _enter_pressed() -> bool:
@@ -56,16 +59,57 @@ def _wait_for_enter() -> None:
         pass
 
 
-def _sweep(arguments: Arguments, model: ServoArmModel, ready: Callable[[], None], done: Callable[[], bool]) -> Sweep:
-    if arguments.sweep is not None:
-        return Sweep.load(arguments.sweep)
-    if arguments.port is None:
+def _check(arguments: Arguments) -> None:
+    if arguments.port is None and arguments.sweep is None:
         raise CalibrationError("neither --port nor --sweep: valid: an arm to move by hand, or the record of one")
-    console.print(f"{model.description}: torque goes off. Zero pose: {model.zero_pose}. Hold it there and press Enter.")
-    sweep = record_sweep(arguments.port, model, ready, done)
+    if arguments.port == "":
+        raise CalibrationError("--port '': valid: the serial port of the arm, such as /dev/ttyACM0")
+    if arguments.sweep is not None and arguments.record is not None:
+        raise CalibrationError("--record with --sweep: nothing new is recorded; valid: one of them")
+    for path, option, other in (
+        (arguments.out, "--out", arguments.sweep or arguments.record),
+        (arguments.record, "--record", None),
+    ):
+        if path is None:
+            continue
+        check_file(path, option)
+        if other is not None and path.resolve() == other.resolve():
+            raise CalibrationError(f"{option} {path}: is the sweep's file, valid: another one")
+        if path.exists() and not arguments.overwrite:
+            raise CalibrationError(f"{option} {path}: is there already; valid: another file, or --overwrite")
+
+
+def _calibrated(arguments: Arguments, model: ServoArmModel) -> Calibration:
+    if arguments.sweep is not None:
+        recorded = Sweep.load(arguments.sweep)
+        try:
+            return calibrate(model, recorded)
+        except CalibrationError as error:
+            raise CalibrationError(f"{arguments.sweep}: {error}") from None
+    assert arguments.port is not None  # _check
+
+    def hold() -> None:
+        console.print(f"{model.description}: torque goes off. Zero pose: {model.zero_pose}. Hold it there and press Enter.")
+
+    def ready() -> None:
+        _wait_for_enter()
+        console.print("Now move every joint through its whole range, the gripper from closed to open; then press Enter.")
+
+    sweep = record_sweep(arguments.port, model, hold, ready, _enter_pressed)
     if arguments.record is not None:
         sweep.save(arguments.record)
-    return sweep
+    return calibrate(model, sweep)
+
+
+def _store(arguments: Arguments, port: str, model: ServoArmModel, calibration: Calibration) -> None:
+    try:
+        store_offsets(port, model, calibration)
+    except CalibrationError as error:
+        kept = arguments.sweep or arguments.record
+        again = f"--sweep {kept} --overwrite" if kept else "--overwrite"
+        raise CalibrationError(
+            f"{error}; {arguments.out} is written, but not every servo holds its offset, and the arm will not connect: repeat with {again}"
+        ) from None
 
 
 def _table(calibration: Calibration, model: ServoArmModel) -> Table:
@@ -83,18 +127,13 @@ def main(argv: list[str]) -> int:
     """Runs the command line."""
     arguments = tyro.cli(Arguments, args=argv, prog="armstack calibrate")
     model = load_servo_arm(arguments.arm)
-    for path, option in ((arguments.out, "--out"), (arguments.record, "--record")):
-        if path is not None:
-            check_file(path, option)
-
-    def ready() -> None:
-        _wait_for_enter()
-        console.print("Now move every joint through its whole range, the gripper from closed to open; then press Enter.")
-
-    calibration = calibrate(model, _sweep(arguments, model, ready, _enter_pressed))
+    _check(arguments)
+    calibration = _calibrated(arguments, model)
+    calibration.save(arguments.out)  # first: without its file the servos' offsets would fit nothing
     if arguments.port is not None:
-        store_offsets(arguments.port, model, calibration)
-    calibration.save(arguments.out)
+        _store(arguments, arguments.port, model, calibration)
     console.print(_table(calibration, model))
+    for warning in calibration.warnings:
+        console.print(f"warning: {warning}")
     console.print(f"wrote {arguments.out}; now check each joint's sign: docs/reference/servo-arms.md")
     return 0

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-import yaml
 from rich.table import Table
 
 from rl_core.contract import RobotContract
 from rl_core.errors import ArmstackError
+from robot_bridge.arm_parameters import read_arm_file, settings_of
 from robot_bridge.arms.registry import ARMS, SIMULATED, ArmEntry, find_arm, make_arm, make_settings
 from robot_bridge.arms.tightening import Tightening
 from robot_bridge.commands.output import console, emit_json
@@ -57,27 +57,14 @@ class Limit:
     source: str
 
 
-def _parameters(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        text = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return dict(next(iter(text.values()))["ros__parameters"])
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, StopIteration, ValueError) as error:
-        raise ArmstackError(f"{path}: no parameter file of a node (/**: ros__parameters: ...): {error}") from error
-
-
 def _arm(name: str, parameters: dict[str, Any]) -> tuple[ArmLimits, ArmEntry]:
     if name == SIMULATED:
         return panda_limits(), dataclasses.replace(ARMS["franka"], when_process_dies=_BOTH_END, watchdog_s=None)
-    if name not in ARMS and ":" not in name:
-        raise ArmstackError(f"no arm {name!r}; arms: {SIMULATED}, {', '.join(ARMS)}")
-    entry = find_arm(name)
-    fields = {field.name for field in dataclasses.fields(entry.settings)}
+    fields = settings_of(name)
     values = {key: tuple(v) if isinstance(v, list) else v for key, v in parameters.items() if key in fields}
     if "host" in fields:
         values.setdefault("host", "not asked")  # nothing is connected
-    return make_arm(name, make_settings(name, values)).limits, entry
+    return make_arm(name, make_settings(name, values)).limits, find_arm(name)
 
 
 def effective(own: ArmLimits, vendor: Collection[str], tightening: Tightening, contract: RobotContract | None = None) -> list[Limit]:
@@ -133,8 +120,12 @@ def stops_within_s(entry: ArmEntry, limits: ArmLimits) -> float:
 def main(argv: list[str]) -> int:
     """Runs the command line."""
     arguments = tyro.cli(Arguments, args=argv, prog="armstack safety-report")
-    parameters = _parameters(arguments.config)
-    own, entry = _arm(arguments.arm, parameters)
+    settings_of(arguments.arm)  # an arm that there is
+    parameters = {} if arguments.config is None else read_arm_file(arguments.config, arguments.arm)
+    try:
+        own, entry = _arm(arguments.arm, parameters)
+    except ArmstackError as error:
+        raise ArmstackError(f"{arguments.config}: {error}" if arguments.config is not None else str(error)) from error
     given: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in parameters.items() if key in _TIGHTENING}
     tightening = Tightening(**given)
     contract = None

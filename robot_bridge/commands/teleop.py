@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +15,8 @@ import tyro
 from rich.live import Live
 
 from rl_core.errors import ArmstackError
+from robot_bridge.arm_parameters import read_arm_file, settings_of
+from robot_bridge.arms.registry import SIMULATED, ArmError
 from robot_bridge.commands.output import console
 from robot_bridge.launch_file import read_launch_file
 from robot_bridge.launch_places import find_launch_file
@@ -26,7 +31,10 @@ if TYPE_CHECKING:
 
 _LAUNCH_FILE = "teleop"
 _SHOWN_S = 0.1
-_RECORDER_S = 5.0
+_RECORDER_S = 30.0
+_FATAL = re.compile(r"^\[([^\]]*)-\d+\] \[FATAL\] \[[\d.]+\] \[[^\]]*\]: (.*)")
+_LOST = re.compile(r"lost (episode .*); the others are kept")
+_INTERRUPTED = "interrupted; what was recorded is kept, an episode under way with phase `cut` and its success unknown"
 
 
 class TeleopError(ArmstackError):
@@ -73,9 +81,34 @@ class Arguments:
     """Of the arm: two arms in one graph have two."""
 
 
+class _Output:
+    """Passes on what the nodes say, and keeps what the end of the command repeats.
+
+    Attributes:
+        fatal: process -> the newest reason it gave for its end.
+        lost: episodes that the recorder lost, each with the reason, also those it loses while it is being ended.
+    """
+
+    def __init__(self, emit: Callable[[str], None]) -> None:
+        self._emit = emit
+        self.fatal: dict[str, str] = {}
+        self.lost: list[str] = []
+
+    def __call__(self, line: str) -> None:
+        self._emit(line)
+        if found := _FATAL.search(line):
+            self.fatal[found[1]] = found[2]
+        if found := _LOST.search(line):
+            self.lost.append(found[1])
+
+
+def _arm(arguments: Arguments) -> str:
+    return SIMULATED if arguments.arm == "sim" else arguments.arm
+
+
 def _launch_arguments(arguments: Arguments) -> dict[str, str]:
     given = {
-        "arm": "simulated" if arguments.arm == "sim" else arguments.arm,
+        "arm": _arm(arguments),
         "teleop": "false",
         "host": arguments.host,
         "task": arguments.task,
@@ -107,9 +140,30 @@ def _check_source(arguments: Arguments) -> None:
         source.close()
 
 
+def _check_arm(arguments: Arguments) -> None:
+    """What can be known of the arm at once: that there is one, its world, the first seed, its file of parameters."""
+    name = _arm(arguments)
+    try:
+        settings_of(name)
+    except ArmError as error:
+        raise TeleopError(f"--arm {arguments.arm}: {error} (sim is short for {SIMULATED})") from error
+    if arguments.seed < 0:
+        raise TeleopError(f"--seed {arguments.seed}, valid: 0 or more")
+    if arguments.arm_config is not None:
+        read_arm_file(arguments.arm_config, name)
+    if name == SIMULATED and arguments.task:
+        from sim_envs.arm.tasks import find_task
+
+        try:
+            find_task(arguments.task)
+        except ValueError as error:
+            raise TeleopError(f"--task {arguments.task}: {error}") from error
+
+
 def main(argv: list[str]) -> int:
     """Runs the command line."""
     arguments = tyro.cli(Arguments, args=argv, prog="armstack teleop")
+    _check_arm(arguments)
     if arguments.out is not None:
         check_folder(arguments.out, "--out")
     if arguments.bundle is not None:
@@ -124,13 +178,12 @@ def main(argv: list[str]) -> int:
 
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
-        _run(arguments, specs)
+        return _run(arguments, specs)
     finally:
         rclpy.try_shutdown()
-    return 0
 
 
-def _run(arguments: Arguments, specs: Any) -> None:
+def _run(arguments: Arguments, specs: Any) -> int:
     from rclpy.logging import LoggingSeverity
     from rclpy.parameter import Parameter
 
@@ -142,13 +195,15 @@ def _run(arguments: Arguments, specs: Any) -> None:
     title = f"armstack teleop: {arguments.source} -> {arguments.arm}{f' ({arguments.namespace})' if arguments.namespace else ''}"
     parameters = [Parameter(name, value=value) for name, value in _parameters(arguments).items()]
     moves = arguments.source == "keyboard"
+    output = _Output(console.print)
     node: TeleopNode | None = None
+    said, code = "", 0
     try:
         # before the arm is started: a device that cannot be used is said at once
         node = TeleopNode(quit=ended.set, namespace=arguments.namespace, parameter_overrides=parameters)
         node.get_logger().set_level(LoggingSeverity.ERROR)  # the page says it
         with (
-            Launch(specs, emit=console.print) as launch,
+            Launch(specs, emit=output) as launch,
             SpinThread(node, failure=node.failure),
             Live(page(None, title, moves=moves), console=console, refresh_per_second=1 / _SHOWN_S) as live,
         ):
@@ -157,21 +212,37 @@ def _run(arguments: Arguments, specs: Any) -> None:
                 quit = ended.wait(_SHOWN_S)
                 node.failure.raise_reported()
                 if launch.over():
-                    raise TeleopError("without the arm node nothing goes on; what it said last is above")
+                    raise TeleopError(f"without the arm node nothing goes on: {output.fatal.get('arm', 'what it said last is above')}")
                 live.update(page(node.status(), title, moves=moves))
-            _await_recorder(node)
+            said = _await_recorder(node, lambda: live.update(page(node.status(), title, moves=moves)))
     except NodeError as error:
         raise TeleopError(str(error)) from error
+    except KeyboardInterrupt:
+        code = 130  # by now the recorder has been ended, which wrote what there was
     finally:
+        if not console.is_terminal:
+            console.line()  # a page that is no terminal's ends without
         if node is not None:
             node.close()
             node.destroy_node()
+    if output.lost:
+        raise TeleopError(f"the recorder lost {'; '.join(output.lost)}. The other episodes are in {arguments.out}")
+    if said:
+        why = f": {output.fatal['episode_recorder']}" if "episode_recorder" in output.fatal else ""
+        raise TeleopError(f"{said}{why}; look at {arguments.out} (armstack doctor) before you rely on the last episode")
+    if code:
+        sys.stderr.write(f"armstack teleop: {_INTERRUPTED}\n")
+    return code
 
 
-def _await_recorder(node: TeleopNode) -> None:
-    """How the last episode went must have reached the recorder before it is ended."""
+def _await_recorder(node: TeleopNode, show: Callable[[], None]) -> str:
+    """What was marked must have been written, or lost, before the recorder is ended; gives what is not known, empty where nothing is."""
     deadline = time.monotonic() + _RECORDER_S
-    while not node.recorded() and time.monotonic() < deadline:
+    while not node.recorded() and node.recorder_heard and time.monotonic() < deadline:
         time.sleep(_SHOWN_S)
-    if not node.recorded():
-        console.print("[yellow]the episode recorder did not say that it has the last episode; look at the dataset[/yellow]")
+        show()
+    recorded = node.recorded()
+    show()
+    if (status := node.status()) is not None and status.recorder and status.episode is not None and status.episode["phase"] == "running":
+        console.print("an episode is under way: it is kept with phase `cut`, its success unknown")
+    return "" if recorded else "the episode recorder did not say that it has written the last episode"

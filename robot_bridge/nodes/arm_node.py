@@ -28,7 +28,7 @@ from robot_bridge.nodes.arm_publisher import ArmPublisher
 from robot_bridge.nodes.clocks import ScaledClock
 from robot_bridge.nodes.command_messages import command_from
 from robot_bridge.nodes.disturbance_requests import DisturbanceServer
-from robot_bridge.nodes.driven_arm import DrivenArm, driven_arm, recovered, tightened
+from robot_bridge.nodes.driven_arm import DrivenArm, chosen_arm, driven_arm, recovered, tightened
 from robot_bridge.nodes.e_stop_listener import EStopListener
 from robot_bridge.nodes.episode_requests import End, Reset, end_answer, episode_request
 from robot_bridge.nodes.json_requests import JsonServer
@@ -60,7 +60,7 @@ class ArmNode(Node):
     def __init__(self, *, make_arm: Callable[..., WorldArm] = WorldArm, **options: Any) -> None:
         super().__init__("arm", **options)
         made = time.monotonic()
-        name = str(self.declare_parameter("arm", "simulated").value)
+        name = chosen_arm(self)
         simulated = name == "simulated"
         mode = self._choice("sim_mode", "realtime", ("realtime", "lockstep"))
         task = str(self.declare_parameter("task", "").value) or ("lift" if simulated else "")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from rclpy.node import Node
 
 from rl_core.contract import Action, Channel, RobotContract
 from rl_core.errors import ArmstackError
+from robot_bridge.arm_parameters import is_for, not_for_it, sections, settings_of, unknown_parameters
 from robot_bridge.arms.base import Arm, ArmLost, ArmState
-from robot_bridge.arms.registry import ARMS, ArmError, find_arm, make_arm, make_settings, require_library
+from robot_bridge.arms.registry import SIMULATED, ArmError, make_arm, make_settings, require_library
 from robot_bridge.arms.tightening import Tightening
 from robot_bridge.control.any_arm import any_arm_contract
 from robot_bridge.control.kinematics import Kinematics
@@ -104,6 +108,31 @@ def offered_contracts(robot: str, limits: ArmLimits) -> tuple[RobotContract, ...
     return own if gripper is None else (*own, any_arm_contract(own[0]))
 
 
+def chosen_arm(node: Node) -> str:
+    """What parameter `arm` of an arm node says.
+
+    Raises:
+        NodeError: no such arm, a parameter that the node does not read, or a file of parameters that are not for it: ROS would ignore
+            them in silence, a tighter limit or a required guard among them.
+    """
+    name = str(node.declare_parameter("arm", SIMULATED).value)
+    full_name = node.get_fully_qualified_name()
+    try:
+        for path in [Path(path) for option, path in itertools.pairwise(sys.argv) if option == "--params-file"]:
+            found = dict(sections(path))
+            meant = [values for section, values in found.items() if is_for(section, full_name)]
+            if not meant:
+                raise NodeError(f"{path}: {not_for_it(found, full_name)}")
+            for values in meant:
+                if unknown := unknown_parameters(name, values):
+                    raise NodeError(f"{path}: {unknown}")
+        if unknown := unknown_parameters(name, {key: parameter.value for key, parameter in node._parameter_overrides.items()}):
+            raise NodeError(unknown)
+    except ArmstackError as error:
+        raise NodeError(str(error)) from error
+    return name
+
+
 def driven_arm(node: Node, name: str, task: str) -> DrivenArm:
     """The arm that the parameters of `node` ask for: `arm` is `name`, and each of its settings is a parameter.
 
@@ -111,16 +140,11 @@ def driven_arm(node: Node, name: str, task: str) -> DrivenArm:
         NodeError: no such arm or setting, a library is missing, or the arm's kinematics are not known.
     """
     try:
-        entry = find_arm(name)
-        overrides = node._parameter_overrides  # what was given; a parameter nobody declares is otherwise ignored in silence
-        others = {field.name for other in ARMS.values() for field in dataclasses.fields(other.settings)}
-        own = {field.name for field in dataclasses.fields(entry.settings)}
-        given = {key: overrides[key].value for key in (others | own) & set(overrides)}
-        if unused := sorted(key for key in given.keys() - own if given[key] not in ("", None)):
-            raise NodeError(f"arm {name}: no setting {', '.join(unused)}; settings: {', '.join(sorted(own))}")
-        for key in sorted(own & given.keys()):
+        overrides = node._parameter_overrides
+        given = {key: overrides[key].value for key in settings_of(name) if key in overrides}
+        for key in sorted(given):
             node.declare_parameter(key, given[key])
-        settings = make_settings(name, {key: _value(given[key]) for key in own & given.keys()})
+        settings = make_settings(name, {key: _value(value) for key, value in given.items()})
         require_library(name)
         driver = make_arm(name, settings)
         limits = tightened(node, driver.limits)
@@ -172,5 +196,4 @@ def _value(value: Any) -> Any:
 
 def _box(node: Node, name: str) -> tuple[float, ...] | None:
     found: list[float] = list(node.declare_parameter(name, [0.0, 0.0, 0.0]).value or ())
-    values = tuple(float(value) for value in found)
-    return values if any(values) else None
+    return tuple(float(value) for value in found) if name in node._parameter_overrides else None

@@ -52,6 +52,7 @@ class EpisodeRecorderNode(Node):
         self._gaps_of: dict[tuple[Any, Any], Counts] = {}
         self._written = 0
         self._newest: tuple[Any, Any] | None = None
+        self._known: tuple[tuple[Any, Any] | None, int] = None, 0  # newest record, and episodes that ended and are not written or lost yet
         self._lost: list[str] = []
         self._diagnostics = advertise(self, DiagnosticArray, "diagnostics", STREAM)
         self._recording = TopicRecording(
@@ -61,7 +62,7 @@ class EpisodeRecorderNode(Node):
             room=_QUEUE_BYTES,
             marks=self._stream.records,
             write=self._take,
-            idle=lambda: self._write_all(self._stream.advance(time.time_ns())),
+            idle=lambda: self._written_all(self._stream.advance(time.time_ns())),
             idle_s=_IDLE_S,
             failed=self.failure.report,
         )
@@ -80,7 +81,11 @@ class EpisodeRecorderNode(Node):
             complete = self._stream.add(message)
         except DatasetError as error:
             raise NodeError(f"{error}; start again with a new `folder`") from error
-        self._write_all(complete)
+        self._written_all(complete)
+
+    def _written_all(self, raws: list[RawEpisode]) -> None:
+        self._write_all(raws)
+        self._known = self._newest, self._stream.pending  # at once, for the node's thread
 
     def _note_gaps(self, ended: tuple[dict[str, Any], Counts] | None) -> None:
         if ended is not None:
@@ -118,8 +123,11 @@ class EpisodeRecorderNode(Node):
         counts = self._recording.counts()
         lacking = missing(counts)
         # What a teleoperator waits for before an episode begins, and before the recorder is ended (`recorder_watch.py`).
-        watched = {"awaits": json.dumps(self._stream.awaits(self._recording.subscribed, counts)), "newest": json.dumps(self._newest)}
-        values = {"folder": self._folder, "episodes": self._written, "lost": len(self._lost), **watched}
+        newest, pending = self._known
+        awaits = self._stream.awaits(self._recording.subscribed, counts)
+        watched = {"awaits": json.dumps(awaits), "newest": json.dumps(newest), "pending": pending}
+        losses = {"lost": len(self._lost), "losses": json.dumps(self._lost)}
+        values = {"folder": self._folder, "episodes": self._written, **losses, **watched}
         level, text = DiagnosticStatus.OK, "recording"
         if lacking:
             level, text = DiagnosticStatus.WARN, f"messages missing: {lacking}"
@@ -137,7 +145,7 @@ class EpisodeRecorderNode(Node):
         try:
             self._write_all(self._stream.finish())
         except NodeError as error:
-            self.get_logger().error(str(error))
+            self.get_logger().error(f"lost episode that ended last: {error}; the others are kept")
 
 
 def _newest(record: str) -> tuple[Any, Any] | None:

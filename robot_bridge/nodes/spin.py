@@ -18,6 +18,7 @@ from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
+from robot_bridge.driver_settings import not_known
 from robot_bridge.launch_runner import PARENT_VARIABLE
 
 SPIN_TIMEOUT_S = 0.1
@@ -92,6 +93,20 @@ class SpinThread:
         self._thread.join()
 
 
+def refuse_undeclared(node: Node) -> None:
+    """Refuses parameters that were given and that the node never declared: ROS ignores them in silence, a misspelt one too.
+
+    An empty text or 0 is not given: a launch file passes every setting on, whatever the choice among them.
+
+    Raises:
+        NodeError: names them and those there are.
+    """
+    declared = node.get_parameters_by_prefix("")
+    given = {name: parameter.value for name, parameter in node._parameter_overrides.items() if not name.startswith("qos_overrides.")}
+    if unknown := sorted(name for name, value in given.items() if name not in declared and value not in ("", 0, None)):
+        raise NodeError(not_known(unknown, declared))
+
+
 def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     """Makes one node, spins it until SIGINT, SIGTERM, an error or the end of the launch that started it, and closes it.
 
@@ -118,6 +133,7 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     try:
         node = make_node()
         logger = node.get_logger()
+        refuse_undeclared(node)
         spin(node, until=over, failure=getattr(node, "failure", None))
     except NodeError as error:
         logger.fatal(str(error))

@@ -153,9 +153,18 @@ class TeleopNode(Node):
         )
 
     def recorded(self) -> bool:
-        """Whether the recorder knows what became of the newest episode, so that ending it loses nothing."""
-        inputs = self._inputs
-        return inputs is None or self._recorder.has(inputs.episode)
+        """Whether the recorder wrote, or lost, every episode that is over, so that ending it loses nothing and its counts are the last."""
+        inputs, requests = self._inputs, self._requests
+        if inputs is None or not self._record:
+            return True
+        episode = inputs.episode
+        marked_later = episode is not None and episode["phase"] == "running" and episode["index"] == requests.ended  # its end is on its way
+        return not requests.ending and not marked_later and self._recorder.has(episode)
+
+    @property
+    def recorder_heard(self) -> bool:
+        """Whether the recorder said something lately."""
+        return self._recorder.heard
 
     # -- callbacks ------------------------------------------------------------------------------------------------------
 

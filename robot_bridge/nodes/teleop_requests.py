@@ -30,11 +30,15 @@ class TeleopRequests:
     Attributes:
         said: what was answered last, for the person.
         marked: episodes ended so far, by outcome.
+        ending: requests to end an episode that are not answered yet.
+        ended: index of the last episode that was ended here; None before the first.
     """
 
     def __init__(self, node: Node, seed: int) -> None:
         self.said = ""
         self.marked: dict[str, int] = {"success": 0, "failure": 0, "discard": 0}
+        self.ending = 0
+        self.ended: int | None = None
         self._logger: RcutilsLogger = node.get_logger()
         self._authority, self._episode = JsonClient(node, "arm/authority"), JsonClient(node, "episode")
         self._seed = seed
@@ -72,6 +76,7 @@ class TeleopRequests:
 
     def end(self, outcome: Outcome) -> None:
         """Says that the episode is over, and how it went."""
+        self.ending += 1
         self._work.put(lambda: self._end(outcome))
 
     # -- the thread -----------------------------------------------------------------------------------------------------
@@ -91,14 +96,16 @@ class TeleopRequests:
 
     def _end(self, outcome: Outcome) -> None:
         request = {"op": "end", "success": outcome == "success", "discard": outcome == "discard"}
-        if self._ask(self._episode, request, f"episode over: {outcome}"):
+        if answer := self._ask(self._episode, request, f"episode over: {outcome}"):
             self.marked[outcome] += 1
+            self.ended = answer["index"]
+        self.ending -= 1
 
-    def _ask(self, client: JsonClient, request: dict[str, Any], done: str, timeout_s: float = _ANSWER_S) -> bool:
+    def _ask(self, client: JsonClient, request: dict[str, Any], done: str, timeout_s: float = _ANSWER_S) -> dict[str, Any] | None:
         try:
-            client.call(request, timeout_s)
+            answer = client.call(request, timeout_s)
         except (RequestError, TimeoutError) as error:
             self.say(str(error))
-            return False
+            return None
         self.say(done)
-        return True
+        return answer

@@ -72,7 +72,11 @@ def make_source(name: str, config: str | Path = "") -> TeleopSource:
         values = {"script": str(config)}
     if not isinstance(values, Mapping):
         raise SourceError(f"{config}: {type(values).__name__}, valid: the settings of {name}")
-    where = f"source {name} in {config}" if config else f"source {name} without a file of settings (source_config)"
+    where = (
+        f"source {name} in {config}"
+        if config
+        else f"source {name} without a file of settings (--source-config FILE; of the node and its launch file: source_config)"
+    )
     settings = make_settings(where, entry.settings, values, SourceError)
     module, _, make = entry.make.partition(":")
     arguments = {"path": settings.script} if isinstance(settings, ScriptSettings) else vars(settings)

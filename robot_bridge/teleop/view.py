@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from rich.columns import Columns
@@ -61,9 +62,10 @@ def _episode(status: TeleopStatus) -> str:
     return f"{now}{f'; marked: {marked}' if marked else ''}"
 
 
-def _recorded(status: TeleopStatus) -> str:
+def _recorded(status: TeleopStatus) -> Text:
     recorder = status.recorder
     if not recorder:
-        return "no recorder heard"
-    lost = recorder.get("lost", "0")
-    return f"{recorder.get('episodes', '0')} in {recorder.get('folder', '')}{f', LOST {lost}' if lost != '0' else ''}"
+        return Text("no recorder heard")
+    lost = json.loads(recorder.get("losses", "[]"))
+    shown = f"{recorder.get('episodes', '0')} in {recorder.get('folder', '')}"
+    return Text(f"{shown}, LOST {len(lost)}: {'; '.join(lost)}", style="bold red") if lost else Text(shown)

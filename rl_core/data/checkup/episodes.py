@@ -56,9 +56,12 @@ def check_endings(dataset: Dataset, figures: dict[str, Any]) -> Finding:
         terminal_and_truncated=both,
         no_ending=neither,
         unsuccessful_terminals_at_longest=at_limit,
+        cut=sum(episode.meta.get("phase") == "cut" for episode in dataset.episodes),
     )
     cut = len(dataset) - len(terminal) - neither
     found = f"{len(terminal)} terminal, {cut} truncated, {neither} without an ending, {both} with both"
+    if figures["cut"]:
+        found += f"; {figures['cut']} cut: under way when their recording ended"
     if both or neither:
         advice = "an episode is either terminal or truncated; one that is both counts as terminal"
         return Finding(subject="endings", level="warning", found=found, advice=advice)
@@ -67,6 +70,8 @@ def check_endings(dataset: Dataset, figures: dict[str, Any]) -> Finding:
         what = "all end" if all_alike else f"{at_limit} terminal episodes end without success"
         advice = f"{what} at exactly {longest} steps: check that a time limit wasn't recorded as a terminal, which stops bootstrapping"
         return Finding(subject="endings", level="warning", found=found, advice=advice)
+    if figures["cut"]:
+        return Finding(subject="endings", level="warning", found=found, advice="armstack filter IN OUT --success leaves what was cut out")
     return Finding(subject="endings", level="ok", found=found)
 
 

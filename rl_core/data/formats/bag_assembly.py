@@ -104,7 +104,7 @@ class EpisodeAssembler:
         observations = {c.name: complete[c.name].astype(c.dtype, copy=False) for c in self.contract.observation}
         record = raw.record
         terminal = bool(record.get("terminal", False))
-        success = record.get("success")
+        success = record.get("success") if record.get("phase", "over") == "over" else None  # before the end nobody knows
         facts: dict[str, Any] = {k: v for k, v in record.items() if k not in ("terminal", "success")}
         facts["stale"] = _stale(aligned)
         facts["steps_dropped"] = len(next(iter(aligned.values())).usable) - len(kept)

@@ -84,6 +84,11 @@ class EpisodeStream:
         """Time has passed, by the recorder's clock; gives the episodes that are complete by now."""
         return [raw for raw in self._splitter.advance(now_ns) if raw.messages]
 
+    @property
+    def pending(self) -> int:
+        """Episodes that ended and were not given out yet."""
+        return self._splitter.pending
+
     def finish(self) -> list[RawEpisode]:
         """The stream was ended in order; gives the episodes that are left, the one under way with the phase `cut`."""
         return [raw for raw in self._splitter.finish() if raw.messages]

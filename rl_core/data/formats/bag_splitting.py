@@ -75,6 +75,11 @@ class EpisodeSplitter:
             self._messages = [m for m in self._messages if m.received_ns > self._now_ns - SETTLE_NS]
         return done
 
+    @property
+    def pending(self) -> int:
+        """Episodes that ended and were not given out yet."""
+        return sum(found.ended is not None or self._next(found) is not None for found in self._open.values())
+
     def finish(self) -> list[RawEpisode]:
         """The stream was ended in order; gives all that is left, the episode under way with the phase `cut`."""
         if not self._topic:

@@ -209,3 +209,14 @@ def test_the_mapping_in_the_how_to_reads_a_bag(tmp_path: Path) -> None:
     assert (episode.observation_age_ns["scene_image"] / MS).tolist() == [0, 100, 50, 0]
     np.testing.assert_array_equal(episode.observations["scene_image"][2], PICTURE[..., ::-1])
     assert episode.meta["steps_dropped"] == 2 and episode.meta["stale"] == {"scene_image": 2}
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_of_an_episode_that_was_cut_or_begun_anew_success_is_not_known(tmp_path: Path, said: bool) -> None:
+    messages = bench_arm(steps=12)
+    records = [(at, {"index": index, "phase": "running", "success": said}) for at, index in ((-1, 0), (599, 1))]
+    messages += [bags.text("/episode", START_NS + at * MS, json.dumps(record)) for at, record in records]
+    bag = write_foreign_bag(tmp_path / "bag", sorted(messages, key=lambda m: m[3]))
+    anew, cut = read_with_mapping(bag, MAPPING + "episodes: /episode\n").episodes
+    assert (anew.success, anew.meta["phase"]) == (None, "running")
+    assert (cut.success, cut.meta["phase"]) == (None, "cut")

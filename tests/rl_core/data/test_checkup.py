@@ -241,3 +241,13 @@ def test_copies_and_empty_datasets_are_reported(make_episode, contract):
     twice = Dataset(contract=contract, episodes=(make_episode(0, 50), make_episode(0, 50)))
     assert check_dataset(twice).figures["repeated_uuids"] == ["lift-0-00000"]
     assert not check_dataset(Dataset(contract=contract, episodes=())).trainable
+
+
+def test_episodes_that_were_cut_are_counted(make_episode, contract):
+    whole = make_episode(1, 20, terminal=False, truncated=True, success=True)
+    cut = make_episode(2, 20, terminal=False, truncated=True, success=None)
+    dataset = Dataset(contract=contract, episodes=(whole, replace(cut, meta={"phase": "cut"})))
+    report = check_dataset(dataset)
+    assert report.figures["cut"] == 1 and "1 cut: under way when their recording ended" in finding(report, "endings").found
+    assert finding(report, "endings").level == "warning"
+    assert check_dataset(Dataset(contract=contract, episodes=(whole, cut))).figures["cut"] == 0

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from robot_bridge.arms.base import ArmState
+from robot_bridge.arms.calibration_sweep import Sweep
 from robot_bridge.arms.dynamixel import DynamixelArm
 from robot_bridge.arms.feetech import FeetechArm
 from robot_bridge.arms.servo_arm import ServoArm
-from robot_bridge.arms.servo_calibration import Calibration, Sweep, calibrate
+from robot_bridge.arms.servo_calibration import Calibration, calibrate
 from robot_bridge.arms.servo_model import ServoArmModel, ServoJoint, load_servo_arm
 from robot_bridge.control.clock import Clock, ManualClock
 from sim_envs.servo_bus.bus import EmulatedBus

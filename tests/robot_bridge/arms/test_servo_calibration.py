@@ -9,8 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rl_core.errors import ArmstackError
+from robot_bridge.arms.calibration_file import CalibrationError
+from robot_bridge.arms.calibration_sweep import Sweep
+from robot_bridge.arms.feetech import FeetechArm
 from robot_bridge.arms.servo_arm import servo_limits
-from robot_bridge.arms.servo_calibration import Calibration, CalibrationError, Sweep, calibrate
+from robot_bridge.arms.servo_calibration import Calibration, calibrate
 from robot_bridge.arms.servo_model import ServoModelError, load_servo_arm, servo_arm_names
 from robot_bridge.control.kinematics import Kinematics
 from robot_bridge.control.limits import LimitsError
@@ -168,17 +172,118 @@ def test_files_are_the_same_when_read_back(tmp_path: Path) -> None:
     assert Calibration.load(tmp_path / "arm.json", model) == calibration
 
 
+def changed_ticks(**ticks: list[int]) -> Sweep:
+    """so101's sweep with the ticks of some joints changed, or of joints added."""
+    return Sweep(arm="so101", positions={**sweep(load_servo_arm("so101")).positions, **ticks}, register_offsets={})
+
+
+def swept(low: float, high: float) -> list[int]:
+    """Ticks of a joint that is moved from its zero to both ends, rad."""
+    return [round(2048 + end * TICKS_PER_RAD) for end in (0, low, 0, high, 0)]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "named"),
+    [
+        (changed_ticks(elbow_flex=[2048, 3000, 4096]), r"^elbow_flex: 4096 ticks at 2, valid: 0 \.\. 4095$"),
+        (changed_ticks(elbow_flex=[-1, 1000]), r"^elbow_flex: -1 ticks at 0, valid: 0 \.\. 4095$"),
+        (changed_ticks(elbow=[2048, 3000], tail=[1, 2]), r"^a sweep of unknown joints: elbow, tail; valid: \['shoulder_pan'"),
+        (changed_ticks(elbow_flex=[-1, 1, 0]), "^elbow_flex did not move: ticks are expected, these look like radians$"),
+    ],
+)
+def test_ticks_that_no_encoder_shows_and_joints_that_the_arm_does_not_have_are_refused(recorded: Sweep, named: str) -> None:
+    with pytest.raises(CalibrationError, match=named):
+        calibrate(load_servo_arm("so101"), recorded)
+
+
+def test_dynamixels_that_count_on_beyond_a_turn_are_calibrated_and_one_that_jumps_is_refused() -> None:
+    model = load_servo_arm("koch_v1_1")
+    recorded = sweep(model)
+    counted = {name: [round(t) - 8192 for t in np.unwrap(ticks, period=4096)] for name, ticks in recorded.positions.items()}
+    found, expected = (calibrate(model, Sweep(arm=model.name, positions=p, register_offsets={})) for p in (counted, recorded.positions))
+    assert found == expected
+    counted["elbow_flex"][7] = 99999
+    with pytest.raises(CalibrationError, match=r"^elbow_flex: from -?\d+ to 99999 ticks between two readings, valid: 0 \.\. 4095, or"):
+        calibrate(model, Sweep(arm=model.name, positions=counted, register_offsets={}))
+
+
+def test_a_homing_offset_that_no_servo_holds_is_refused() -> None:
+    recorded = Sweep(arm="so101", positions=changed_ticks().positions, register_offsets={"elbow_flex": 2048})
+    with pytest.raises(CalibrationError, match="^register_offsets: elbow_flex: 2048 does not fit"):
+        calibrate(load_servo_arm("so101"), recorded)
+
+
+_OPEN = round(1.919863 * TICKS_PER_RAD)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "warnings"),
+    [
+        ({}, ()),
+        ({"shoulder_pan": swept(-1.6, 1.6)}, ()),
+        (
+            {"shoulder_pan": swept(-1.0, 1.2)},
+            ("shoulder_pan: swept -1.00 .. 1.20 rad, the model's range is -1.92 .. 1.92 rad, 57% of it was swept; the arm will not leave",),
+        ),
+        (
+            {"shoulder_pan": swept(-0.5, 2.9)},
+            ("shoulder_pan: swept -0.50 .. 2.90 rad, the model's range is -1.92 .. 1.92 rad, which it goes",),
+        ),
+        ({"shoulder_pan": swept(-0.3, 2.8)}, ("-1.92 .. 1.92 rad, the zero pose was at an end of the sweep", "which it goes beyond")),
+        ({"gripper": [1000, 1000 + round(_OPEN / 1.25)]}, ()),
+        (
+            {"gripper": [1000, 1000 + round(_OPEN / 1.5)]},
+            ("gripper: its servo was moved by 1.28 rad, the model's opening is 1.92 rad: positions are stretched by 1.50;",),
+        ),
+        ({"gripper": [1000, 1000 + round(_OPEN * 1.5)]}, ("gripper: its servo was moved by 2.88 rad",)),
+    ],
+)
+def test_a_doubtful_sweep_is_warned_about_with_both_numbers(tmp_path: Path, ticks: dict[str, list[int]], warnings: tuple[str, ...]) -> None:
+    model = load_servo_arm("so101")
+    calibration = calibrate(model, changed_ticks(**{"gripper": [1000, 1000 + _OPEN], **ticks}))
+    assert len(calibration.warnings) == len(warnings)
+    assert all(text in warning for text, warning in zip(warnings, calibration.warnings, strict=True))
+    calibration.save(tmp_path / "arm.json")
+    assert json.loads((tmp_path / "arm.json").read_text())["warnings"] == list(calibration.warnings)
+    assert Calibration.load(tmp_path / "arm.json", model) == calibration
+
+
+def test_a_zero_pose_at_an_end_is_warned_about_where_the_models_is_in_the_middle() -> None:
+    at_an_end = calibrate(load_servo_arm("so101"), changed_ticks(elbow_flex=swept(-0.1, 3.0))).warnings
+    said = "elbow_flex: swept -0.10 .. 3.00 rad, the model's range is -1.69 .. 1.69 rad, the zero pose was at an end of the sweep"
+    assert any(said in warning for warning in at_an_end)
+    folded = load_servo_arm("so100")  # its shoulder_lift and elbow_flex have their zero at an end
+    assert not any("zero pose" in warning for warning in calibrate(folded, sweep(folded)).warnings)
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
         (lambda data: data["joints"].pop("elbow_flex"), "elbow_flex"),
+        (lambda data: data.pop("arm"), "arm missing; valid: arm, joints"),
         (lambda data: data.update(arm="so100"), "so100"),
+        (lambda data: data.update(joints=[1]), "joints: a list, valid: an object"),
+        (lambda data: data.update(warnings="none"), "warnings: 'none', valid: a list"),
         (lambda data: data["joints"]["elbow_flex"].update(id=9), "servo 9 sts3215"),
-        (lambda data: data["joints"]["elbow_flex"].update(homing_offset=math.nan), "elbow_flex"),
-        (lambda data: data["joints"]["elbow_flex"].update(direction=0), "direction 1 or -1"),
+        (lambda data: data["joints"]["elbow_flex"].update(id="3"), "elbow_flex: id: '3', valid: a whole number$"),
+        (
+            lambda data: data["joints"]["elbow_flex"].update(homing_offset=math.nan),
+            "elbow_flex: homing_offset: nan, valid: a finite number$",
+        ),
+        (lambda data: data["joints"]["elbow_flex"].update(homing_offset=180.0), "homing_offset: 180.0, valid: within one turn.*radians"),
+        (lambda data: data["joints"]["elbow_flex"].update(range_max=97.0), "elbow_flex: range_max: 97.0, valid: within one turn.*radians"),
+        (lambda data: data["joints"]["elbow_flex"].update(range_min=-4.0, range_max=4.0), "at most one turn"),
+        (lambda data: data["joints"]["gripper"].update(range_max=110.0), "gripper: range_max: 110.0, valid: within one turn"),
+        (lambda data: data["joints"]["elbow_flex"].update(direction=0), "elbow_flex: direction: 0, valid: 1 or -1$"),
+        (lambda data: data["joints"]["elbow_flex"].update(direction=math.nan), "elbow_flex: direction: nan, valid: 1 or -1$"),
+        (lambda data: data["joints"]["elbow_flex"].update(scale=0), "elbow_flex: scale: 0, valid: above 0$"),
+        (lambda data: data["joints"]["elbow_flex"].update(scale="1"), "elbow_flex: scale: '1', valid: a finite number$"),
+        (lambda data: data["joints"]["elbow_flex"].update(scale=10**400), "elbow_flex: scale: 1000.*, valid: a finite number$"),
+        (lambda data: data["joints"]["elbow_flex"].update(register_offset=3000), "elbow_flex: register_offset: 3000 does not fit"),
         (lambda data: data["joints"]["elbow_flex"].update(range_min=4.0, range_max=5.0), "elbow_flex was swept 4.00 .. 5.00"),
-        (lambda data: data["joints"]["elbow_flex"].pop("scale"), "scale"),
-        (lambda data: data["joints"].update(elbow_flex=3), "joints"),
+        (lambda data: data["joints"]["elbow_flex"].pop("scale"), "elbow_flex: scale missing; valid: "),
+        (lambda data: data["joints"]["elbow_flex"].update(offset=1), "elbow_flex: offset unknown; valid: "),
+        (lambda data: data["joints"].update(elbow_flex=3), "joints: elbow_flex: 3, valid: an object with"),
     ],
 )
 def test_a_calibration_that_cannot_be_meant_is_refused(tmp_path: Path, change, named: str) -> None:
@@ -191,6 +296,69 @@ def test_a_calibration_that_cannot_be_meant_is_refused(tmp_path: Path, change, n
     with pytest.raises(CalibrationError, match=named) as caught:
         Calibration.load(path, model)
     assert str(path) in str(caught.value)
+
+
+def test_a_range_beyond_the_models_is_logged_when_the_file_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model = load_servo_arm("so101")
+    path = tmp_path / "arm.json"
+    calibrate(model, sweep(model)).save(path)
+    Calibration.load(path, model)
+    assert not caplog.records
+    data = json.loads(path.read_text())
+    data["joints"]["elbow_flex"].update(range_max=3.1)
+    path.write_text(json.dumps(data))
+    Calibration.load(path, model)
+    said = f"{path}: elbow_flex: swept -1.69 .. 3.10 rad, the model's range is -1.69 .. 1.69 rad, which it goes beyond"
+    assert len(caplog.messages) == 1 and said in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"positions": [1, 2]}, "positions: a list, valid: {joint"),
+        ({"positions": {"gripper": 3}}, "positions: gripper: 3, valid: a list of ticks"),
+        ({"positions": {"gripper": [1000, math.nan]}}, "positions: gripper: nan at 1, valid: whole encoder ticks$"),
+        ({"positions": {"gripper": ["1000", 2000]}}, "positions: gripper: '1000' at 0, valid: whole encoder ticks$"),
+        ({"positions": {"gripper": [1000, True]}}, "positions: gripper: True at 1"),
+        ({"positions": {"gripper": [0.0, -1.57, 1.57]}}, "positions: gripper did not move: ticks are expected, these look like radians$"),
+        ({"arm": 3}, "arm: 3, valid: the name"),
+        ({"register_offsets": [0]}, "register_offsets: a list"),
+        ({"register_offsets": {"gripper": "0"}}, "register_offsets: gripper: '0', valid: whole ticks"),
+        ({"register_offsets": {"tail": 0}}, "register_offsets: tail without positions, valid: .'gripper'"),
+    ],
+)
+def test_a_sweep_that_cannot_be_meant_is_refused(tmp_path: Path, change: dict[str, object], named: str) -> None:
+    path = tmp_path / "sweep.json"
+    path.write_text(json.dumps({"arm": "so101", "positions": {"gripper": [1000, 2000.0]}} | change))
+    with pytest.raises(CalibrationError, match=named) as caught:
+        Sweep.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_sweep_is_no_calibration_nor_the_other_way_round(tmp_path: Path) -> None:
+    model, path = load_servo_arm("so101"), tmp_path / "file.json"
+    sweep(model).save(path)
+    with pytest.raises(CalibrationError, match="file.json: is a sweep, valid: the calibration that `armstack calibrate --sweep"):
+        Calibration.load(path, model)
+    calibrate(model, sweep(model)).save(path)
+    with pytest.raises(CalibrationError, match="file.json: is a calibration, valid: a sweep"):
+        Sweep.load(path)
+
+
+def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
+    model = load_servo_arm("so101")
+    with pytest.raises(CalibrationError, match=f"^{tmp_path}: cannot be read: Is a directory"):
+        Calibration.load(tmp_path, model)
+    with pytest.raises(CalibrationError, match="none/arm.json: cannot be written: No such file"):
+        calibrate(model, sweep(model)).save(tmp_path / "none" / "arm.json")
+    with pytest.raises(CalibrationError, match="no such file; `armstack calibrate --port PORT --record FILE` keeps a sweep"):
+        Sweep.load(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(("settings", "named"), [({"port": ""}, "^port ''"), ({"calibration": ""}, "^calibration ''")])
+def test_an_arm_without_port_or_calibration_is_refused(settings: dict[str, str], named: str) -> None:
+    with pytest.raises(ArmstackError, match=named):
+        FeetechArm(**{"model": "so101", "port": "/dev/ttyACM0", "calibration": "so101.json", **settings})
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", '{"arm": "so101"}', '{"arm": "so101", "positions": {"gripper": ["x"]}}'])

@@ -91,6 +91,10 @@ def test_ended_in_the_middle_of_an_episode_it_keeps_what_was_seen_and_counts_gap
     arm.begin(0)
     diagnostics.wait(lambda m: _received(m, "/joint_states") == 5)  # topics have no common order
     arm.end(0)
+    told = diagnostics.wait(lambda m: _value(m, "newest") == '[0, "over"]')
+    assert (_value(told, "episodes"), _value(told, "pending")) in (("0", "1"), ("1", "0"))
+    told = diagnostics.wait(lambda m: _value(m, "newest") == '[0, "over"]' and _value(m, "pending") == "0")
+    assert _value(told, "episodes") == "1"
     process.wait_line("episode 1: 5 steps, success True")
     arm.begin(1)
     diagnostics.wait(lambda m: _received(m, "/joint_states") == 11)
@@ -99,7 +103,7 @@ def test_ended_in_the_middle_of_an_episode_it_keeps_what_was_seen_and_counts_gap
     assert (len(episodes[0]), episodes[0].success, episodes[0].meta["seed"]) == (5, True, 7)
     np.testing.assert_allclose(episodes[0].observations["joint_pos"], [[0.1 * k, 0.0] for k in range(6)], atol=1e-7)
     assert episodes[0].meta["gaps"]["/joint_states"] == {"received": 5, "lost": 0, "dropped": 0}
-    assert (len(episodes[1]), episodes[1].truncated, episodes[1].meta["phase"]) == (4, True, "cut")
+    assert (len(episodes[1]), episodes[1].truncated, episodes[1].success, episodes[1].meta["phase"]) == (4, True, None, "cut")
 
 
 def test_killed_in_the_middle_of_an_episode_it_loses_that_one_and_the_next_recorder_appends(graph: Graph, tmp_path: Path) -> None:
@@ -136,6 +140,7 @@ def test_a_full_disk_ends_the_episode_with_an_error_and_the_next_one_is_recorded
     arm.end(1)
     process.wait_line("lost episode 1:")
     message = diagnostics.wait(lambda m: _value(m, "lost") == "1")
+    assert len(json.loads(_value(message, "losses"))) == 1 and "episode 1: " in _value(message, "losses")
     assert message.status[0].level == b"\x02" and "lost episode 1" in message.status[0].message
     resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, limits)
     arm.begin(2)

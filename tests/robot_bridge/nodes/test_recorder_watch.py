@@ -30,15 +30,17 @@ def test_no_episode_begins_before_the_recorder_hears_everything_and_none_after_i
     assert watch.waits() == "the episode recorder is not heard any more"
 
 
-def test_the_recorder_has_an_episode_once_it_heard_the_record_that_says_how_it_went() -> None:
+def test_the_recorder_has_an_episode_once_it_heard_how_it_went_and_wrote_or_lost_it() -> None:
     watch = RecorderWatch(expected=True)
     assert watch.has(None) and watch.has({"index": -1, "phase": "over"})
     over = {"index": 2, "phase": "over"}
+    assert not watch.has(over) and not watch.heard
+    watch.hear(said(awaits=[], newest=[2, "running"], pending=0))
+    assert not watch.has(over) and watch.has({"index": 2, "phase": "running"})
+    watch.hear(said(awaits=[], newest=[2, "over"], pending=1))
     assert not watch.has(over)
-    watch.hear(said(awaits=[], newest=[2, "running"]))
-    assert not watch.has(over)
-    watch.hear(said(awaits=[], newest=[2, "over"]))
-    assert watch.has(over)
+    watch.hear(said(awaits=[], newest=[2, "over"], pending=0, losses=["episode 2: disk full"]))
+    assert watch.has(over) and watch.lost == ["episode 2: disk full"] and watch.heard
 
 
 def test_where_nothing_is_recorded_nothing_is_waited_for() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import sys
 import termios
 import types
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from robot_bridge.teleop.base import SourceError, View
 from robot_bridge.teleop.keyboard import Keyboard
@@ -23,6 +25,7 @@ from robot_bridge.teleop.script import Script
 from robot_bridge.teleop.settings import JointMap
 from robot_bridge.teleop.spacemouse import SpaceMouse
 from tests.robot_bridge.arms.servo_bench import TICKS_PER_RAD, Bench
+from tests.ros_graph import ROOT
 
 
 def view(now_s: float, *, following: bool = True, recording: bool = False) -> View:
@@ -232,3 +235,10 @@ def test_the_settings_that_come_with_the_project_are_valid(tmp_path: Path) -> No
     leader = make_source("leader", file)
     assert isinstance(leader, Leader) and set(leader.joints) == set(bench.model.names[:-1])
     assert set(SOURCES) == {"keyboard", "spacemouse", "leader", "script"}
+
+
+def test_the_script_that_the_page_shows_is_one() -> None:
+    page = (ROOT / "docs/how-to/teleoperate.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(- \{key: t\}.*?)```", page, re.DOTALL)
+    assert not Script(yaml.safe_load(shown)).done
+    assert all(key in shown for key in ("delta", "wait", "following", "idle", "recording"))
