@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium
-import numpy as np
 
 from rl_core.data.annotations import LANG
 from rl_core.data.episode import Episode
 from rl_core.data.recording import EpisodeWriter, finished_episodes
 from rl_core.errors import ArmstackError
 from rl_core.training.seeding import derive_seed
+from robot_bridge.recorded_steps import RecordedSteps
 from robot_bridge.recording_pool import keep_plan, record_shares, require_same_plan
 
 if TYPE_CHECKING:
@@ -77,25 +77,15 @@ def record_episode(env: gymnasium.Env[Any, Any], plan: CollectionPlan, index: in
     expert = make_expert(plan.task, skill, seed)
     observation, _ = env.reset(seed=seed)
     expert.reset(seed)
-    observations, actions, applied, rewards, success = [observation], [], [], [], False
+    steps, success = RecordedSteps(env, observation), False
     terminal = truncated = False
     while not (terminal or truncated):
         action = expert.act(observation)
-        observation, reward, terminal, truncated, info = env.step(action)
-        observations.append(observation)
-        actions.append(action)
-        applied.append(info.get("action_applied", action))
-        rewards.append(reward)
+        observation, terminal, truncated, info = steps.step(action)
         success = success or bool(info["success"])
-    period_ns = round(env.get_wrapper_attr("contract").action.period_s * 1e9)
-    return Episode(
-        observations={name: np.stack([o[name] for o in observations]) for name in observation},
-        actions=np.asarray(actions, np.float32),
-        action_applied=np.asarray(applied, np.float32),
-        rewards=np.asarray(rewards, np.float32),
+    return steps.episode(
         terminal=terminal,
         truncated=truncated,
-        stamps_ns=np.arange(len(observations), dtype=np.int64) * period_ns,
         success=success,
         uuid=f"{plan.task}-{plan.seed}-{index:05d}-{skill}",
         meta={"index": index, "seed": seed, "task": plan.task, "skill": skill, "world": plan.world, **_words(plan.task)},
