@@ -15,6 +15,8 @@ from rl_core.data.episode import DatasetError, Episode
 
 LANG = "lang"
 PRIMITIVES = "primitives"
+RETRIEVED = "retrieved"
+"""Says from where a retrieved piece was cut; also the name of these in a file's mask."""
 
 
 def instruction(episode: Episode) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tensordict import TensorDict
 
 from rl_core.contract import RobotContract
-from rl_core.data.annotations import LANG
+from rl_core.data.annotations import LANG, RETRIEVED
 from rl_core.data.episode import Dataset, DatasetError, Episode
 from rl_core.data.samplers import Sampler
 from rl_core.data.samplers.windows import choose
@@ -25,13 +25,10 @@ from rl_core.data.training_data import require_trainable, terminal_flags, traini
 from rl_core.data.weights import episode_weights
 from rl_core.training.seeding import derive_seed
 
-PIECE = "retrieved"
-"""Entry of an episode's meta that says from where a retrieved piece was cut."""
-
 
 def is_piece(episode: Episode) -> bool:
     """Whether the episode was cut out of a longer one, with the frames around the cut."""
-    return PIECE in episode.meta
+    return RETRIEVED in episode.meta
 
 
 def instruction_of(episode: Episode) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_core.data.annotations import RETRIEVED
 from rl_core.data.demo_layout import create_data, write_demo
 from rl_core.data.episode import Dataset, DatasetError, Episode
 from rl_core.data.hdf5 import create_hdf5
@@ -26,7 +27,6 @@ from rl_core.strap.selection import Piece, Segment
 
 CONTEXT = 5
 """Frames at either side: the policy's frames of context, and its actions in a chunk (STRAP's released code)."""
-RETRIEVED = "retrieved"
 
 
 def cut(episode: Episode, start: int, stop: int, context: int = CONTEXT) -> Episode:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rl_core.data.annotations import RETRIEVED
 from rl_core.data.episode import Dataset, DatasetError
-from rl_core.strap.chunk_windows import PIECE, ChunkSampler
+from rl_core.strap.chunk_windows import ChunkSampler
 from tests.rl_core.strap.policy.told import CAMERA, CONTRACT, dataset, episode, with_camera
 
-PIECE_OF = {PIECE: {"source": "corpus.hdf5", "demo": "demo_3", "start": 20, "end": 30, "cost": 1.0}}
+FROM_CORPUS = {RETRIEVED: {"source": "corpus.hdf5", "demo": "demo_3", "start": 20, "end": 30, "cost": 1.0}}
 
 
 def sampler(data: Dataset, *, context: int = 5, chunk: int = 5, seed: int = 0, **options: object) -> ChunkSampler:
@@ -37,7 +38,7 @@ def test_a_whole_demonstration_is_padded_at_its_ends_as_at_run_time() -> None:
 
 def test_no_window_crosses_the_cut_of_a_piece_and_every_frame_that_was_matched_has_one() -> None:
     """Frames 20..29 were matched; the piece brings five frames along on each side, so nothing is padded."""
-    piece = episode(20, first=15, uuid="piece", **PIECE_OF)
+    piece = episode(20, first=15, uuid="piece", **FROM_CORPUS)
     other = episode(30, first=500, uuid="other")
     source = sampler(dataset(episode(30, first=200, uuid="before"), piece, other))
     batch = source.gather(np.arange(len(source)))
@@ -54,15 +55,15 @@ def test_no_window_crosses_the_cut_of_a_piece_and_every_frame_that_was_matched_h
 
 def test_a_piece_at_the_border_of_its_trajectory_is_as_it_was_saved() -> None:
     """Its file repeats the first row; here that is data like any other."""
-    piece = episode(14, uuid="piece", **PIECE_OF)
+    piece = episode(14, uuid="piece", **FROM_CORPUS)
     source = sampler(dataset(piece))
     assert len(source) == 14 - 4 - 4
     with pytest.raises(DatasetError, match="no window of 5 observations and 5 actions in 1 episodes, the longest of 8 steps.* 9 steps"):
-        sampler(dataset(episode(8, **PIECE_OF)))
+        sampler(dataset(episode(8, **FROM_CORPUS)))
 
 
 def test_every_window_is_drawn_alike_so_pieces_and_demonstrations_mix_by_their_count() -> None:
-    source = sampler(dataset(episode(10, first=0, uuid="a"), episode(38, first=100, uuid="b", **PIECE_OF)))
+    source = sampler(dataset(episode(10, first=0, uuid="a"), episode(38, first=100, uuid="b", **FROM_CORPUS)))
     assert len(source) == 10 + 30
     drawn = np.concatenate([source.next_batch()["observation"][:, -1, 0].numpy() for _ in range(200)])
     assert (drawn < 100).mean() == pytest.approx(0.25, abs=0.03)
@@ -85,8 +86,8 @@ def test_weights_of_episodes_count_and_a_resumed_source_goes_on() -> None:
 def test_every_window_keeps_the_instruction_of_its_own_episode() -> None:
     data = dataset(
         episode(12, uuid="target", lang="put the cup left"),
-        episode(20, first=100, uuid="p1", lang="open the drawer", **PIECE_OF),
-        episode(20, first=200, uuid="p2", lang="lift the cube", **PIECE_OF),
+        episode(20, first=100, uuid="p1", lang="open the drawer", **FROM_CORPUS),
+        episode(20, first=200, uuid="p2", lang="lift the cube", **FROM_CORPUS),
     )
     batch = sampler(data).gather(np.arange(len(sampler(data))))
     texts = ["lift the cube", "open the drawer", "put the cup left"]

@@ -12,10 +12,11 @@ import pytest
 
 from rl_core.bundle import Bundle
 from rl_core.contract import Channel
+from rl_core.data.annotations import RETRIEVED
 from rl_core.data.episode import Dataset, Episode
 from rl_core.data.formats import read_dataset, write_dataset
 from rl_core.methods import load_policy
-from rl_core.strap.chunk_windows import PIECE, instruction_of, is_piece
+from rl_core.strap.chunk_windows import instruction_of, is_piece
 from rl_core.strap.config import BCTransformerConfig
 from rl_core.strap.embedding import Embedding
 from rl_core.strap.pipeline import TargetTraining
@@ -75,7 +76,7 @@ def test_pieces_are_retrieved_kept_with_their_instruction_and_trained_on(places:
     pieces = [e for e in data.episodes if is_piece(e)]
     assert 4 <= len(pieces) <= 8 and len(data) == len(pieces) + 2
     assert TARGET not in map(instruction_of, pieces) and {"along, then aside", "along, then down"} & set(map(instruction_of, pieces))
-    assert all(len(piece) == piece.meta[PIECE]["stop"] - piece.meta[PIECE]["start"] + 10 for piece in pieces)
+    assert all(len(piece) == piece.meta[RETRIEVED]["stop"] - piece.meta[RETRIEVED]["start"] + 10 for piece in pieces)
     policy = load_policy(result.bundle)
     assert TARGET in policy.instructions and set(map(instruction_of, pieces)) <= set(policy.instructions)
     assert policy.prepare({})["language"].equal(policy.prepare({"task": TARGET})["language"])

@@ -11,13 +11,13 @@ from rl_core.bundle import BundleError
 from rl_core.conditioned_policy import ConditionError
 from rl_core.strap.policy_instructions import Instructions
 from rl_core.training.config import ConfigError
-from tests.rl_core.strap.policy.test_chunk_windows import PIECE_OF
+from tests.rl_core.strap.policy.test_chunk_windows import FROM_CORPUS
 from tests.rl_core.strap.policy.told import Hashed, dataset, episode
 
 MIXED = dataset(
     episode(12, uuid="t0", lang="put the cup left"),
     episode(12, uuid="t1", lang="put the cup left"),
-    episode(20, uuid="p", lang="open the drawer", **PIECE_OF),
+    episode(20, uuid="p", lang="open the drawer", **FROM_CORPUS),
 )
 
 

@@ -23,7 +23,7 @@ from rl_core.strap.policy import ChunkPolicy
 from rl_core.training.config import ConfigError
 from rl_core.training.evaluation import evaluate
 from rl_core.training.run import train
-from tests.rl_core.strap.policy.test_chunk_windows import PIECE_OF
+from tests.rl_core.strap.policy.test_chunk_windows import FROM_CORPUS
 from tests.rl_core.strap.policy.told import CAMERA, CONTRACT, dataset, episode, with_camera
 
 TINY = BCTransformerConfig.preset("cpu").override(layers=1, width=32, batch_size=16, image_width=4, keypoints=4, image_features=8)
@@ -146,7 +146,7 @@ def test_in_process_a_policy_is_told_by_the_condition_of_the_evaluation() -> Non
 
 
 def test_a_bundle_acts_equally_without_an_encoder_and_keeps_every_instruction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = dataset(episode(12, uuid="t", lang="go right"), episode(20, uuid="p", lang="open", **PIECE_OF))
+    target = dataset(episode(12, uuid="t", lang="go right"), episode(20, uuid="p", lang="open", **FROM_CORPUS))
     learner, _ = fit("strap", with_camera(target), 3)
     folder = learner.bundle().save(tmp_path / "bundle")
 
