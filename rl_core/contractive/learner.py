@@ -55,9 +55,8 @@ class ContractiveLearner:
         self.demonstrations = self.reader.read_dataset(data)
         weights = torch_generator(seed, "contractive", "weights")
         self.model = ContractiveModel(config, frame.size, len(frame.extra), generator=weights).to(device)
-        self.optimizer = ClippedAdam(
-            self.model.parameters(), lr=config.lr, decay_steps=config.lr_decay_steps, max_norm=config.max_grad_norm
-        )
+        parameters = [p for p in self.model.parameters() if p.numel()]  # without a bijection, its parameters have no numbers
+        self.optimizer = ClippedAdam(parameters, lr=config.lr, decay_steps=config.lr_decay_steps, max_norm=config.max_grad_norm)
 
     @property
     def frame(self) -> MotionFrame:

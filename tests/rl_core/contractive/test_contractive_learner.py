@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -100,3 +101,12 @@ def test_it_starts_from_a_bundle() -> None:
     learner = trained(plane_dataset(), 0)
     learner.init_from(bundle)
     assert all(torch.equal(value, bundle.weights[name]) for name, value in learner.model.state_dict().items())
+
+
+def test_it_trains_without_a_bijection() -> None:
+    learner = trained(plane_dataset(), 3, blocks=0)
+    policy = learner.policy()
+    starts = learner.demonstrations.states[:, 0].double().numpy()
+    np.testing.assert_allclose(policy.model.read(starts), starts, atol=1e-12)  # read-outs are states
+    np.testing.assert_allclose(policy.model.rollout(starts)[1][:, 0], starts, atol=1e-12)
+    assert learner.bundle().metrics["certificate/gain"] > 0
