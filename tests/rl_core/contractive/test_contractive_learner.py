@@ -110,3 +110,12 @@ def test_it_trains_without_a_bijection() -> None:
     np.testing.assert_allclose(policy.model.read(starts), starts, atol=1e-12)  # read-outs are states
     np.testing.assert_allclose(policy.model.rollout(starts)[1][:, 0], starts, atol=1e-12)
     assert learner.bundle().metrics["certificate/gain"] > 0
+
+
+def test_the_end_weight_brings_motions_to_their_goal() -> None:
+    ends = []
+    for weight in (0.0, 10.0):
+        learner = trained(plane_dataset(), 60, end_weight=weight)
+        states = learner.policy().model.rollout(learner.demonstrations.states[:, 0].double().numpy())[1]
+        ends.append(float(np.linalg.norm(states[:, -1], axis=1).mean()))
+    assert ends[1] < 0.5 * ends[0], ends
