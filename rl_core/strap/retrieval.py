@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rl_core.data.annotations import LANG
 from rl_core.data.episode import Dataset
+from rl_core.data.training_data import require_trainable
 from rl_core.strap.embedding import Embedder
 from rl_core.strap.frame_retrieval import full_trajectories, nearest_runs
 from rl_core.strap.index import Index
@@ -70,8 +71,10 @@ def retrieve(target: Dataset, index: Index, embedder: Embedder, plan: RetrievalP
         search_with: searches the index for STRAP; None = in this process.
 
     Raises:
+        DatasetError: the target cannot be trained on.
         RetrievalError: a target demonstration is in the corpus too, or nothing there is long enough to match.
     """
+    require_trainable(target)  # what is trained on is what is searched for: a NaN is named by episode, field and step
     _require_apart(target, index)
     cuts = [slice_episode(episode, plan.stops) for episode in target.episodes]
     segments = [Segment(demo=demo, start=start, stop=stop) for demo, found in enumerate(cuts) for start, stop in found]

@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rl_core.data.episode import Dataset
+from rl_core.data.episode import Dataset, DatasetError
 from rl_core.data.formats import write_dataset
 from rl_core.strap.embedding import Embedder, Embedding
 from rl_core.strap.frame_retrieval import full_trajectories, nearest_runs
@@ -117,3 +118,11 @@ def test_latents_keep_apart_what_differs() -> None:
     assert (left.mean(0) - right.mean(0)).norm() > 3 * left.std(0).norm()
     again = train_vae(rows, seed=0, updates=150)
     assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), again.state_dict().values(), strict=True))
+
+
+def test_a_number_that_is_none_is_named_by_episode_field_and_step(indexed) -> None:
+    wrong = copy.deepcopy(target())
+    name = next(iter(wrong.episodes[1].observations))
+    wrong.episodes[1].observations[name][3] = np.nan
+    with pytest.raises(DatasetError, match=rf"episode 1 .*{name}' is not finite at step 3"):
+        retrieve(wrong, *indexed, RetrievalPlan(pieces=16))
