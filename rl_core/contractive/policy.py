@@ -2,7 +2,7 @@
 
 In each period, with x the latent state carried over and z what it was expected to read out as:
 
-    1. x <- x + C+ (phi^-1(y_measured + phi(0)) - z)      a deviation moves x by as little as explains it
+    1. x <- x + C+ (phi^-1(y_measured + phi(0)) - z)      a disturbance moves x by as little as explains it
     2. x goes on by one period; between two steps of the model on the chord between them, where V is at most that of the chord's start
     3. the action leads from y_measured to y = phi(C x) - phi(0)
 
@@ -32,8 +32,9 @@ from rl_core.policy import ActionChunk, Policy, PolicyState, flatten_observation
 from rl_core.restore import restore_contract, restore_normalizer, restore_weights
 
 Array = NDArray[np.float64]
-DISTURBED = 0.02
-"""Deviation, in units of the motion's size, from which on a new chord is begun where the arm is; smaller ones shift the chord."""
+DISTURBED = 0.03
+"""Deviation, in units of the motion's size, above which the motion goes on from where the arm is. A smaller one is how an arm follows, not a
+disturbance: fed back, it comes out amplified (by up to `k_theory`), is followed late again, and the arm swings."""
 PERIOD_STEPS = "motion.period_steps"
 """Array of the bundle: how many steps of the model one period is."""
 
@@ -95,16 +96,16 @@ class ContractivePolicy:
 
         # Deviation: what is measured now against what was asked for `lag` periods ago.
         deviation = seen - old["asked"][:, 0]
-        moved = deviation @ model.right_inverse.T
-        phase, elapsed, asked = old["phase"], old["elapsed"], old["asked"] + deviation[:, None]
-        current, following = old["current"] + moved, old["following"] + moved
+        phase, elapsed, asked = old["phase"], old["elapsed"], old["asked"]
+        current, following = old["current"], old["following"]
         begun = new | (np.abs(deviation) > DISTURBED).any(axis=1)
         if begun.any():
-            start = np.where(new[:, None], model.lift(seen), current + phase * (following - current))
+            moved = current + phase * (following - current) + deviation @ model.right_inverse.T
+            start = np.where(new[:, None], model.lift(seen), moved)
             current = np.where(begun[:, None], start, current)
             following = np.where(begun[:, None], model.step(start), following)
             phase = np.where(begun[:, None], 0.0, phase)
-            asked = np.where(new[:, None, None], seen[:, None], asked)
+            asked = np.where(new[:, None, None], seen[:, None], asked + np.where(begun, 1.0, 0.0)[:, None, None] * deviation[:, None])
         value = model.energy(current)
 
         # One period further.

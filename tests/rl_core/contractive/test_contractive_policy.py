@@ -23,16 +23,22 @@ NOTHING = TensorDict({}, [])
 
 
 def follow(
-    policy: ContractivePolicy, start: np.ndarray, steps: int, *, push: dict[int, np.ndarray] | None = None, lag: int = 0
+    policy: ContractivePolicy,
+    start: np.ndarray,
+    steps: int,
+    *,
+    push: dict[int, np.ndarray] | None = None,
+    lag: int = 0,
+    share: float = 1.0,
 ) -> np.ndarray:
-    """Raw positions (steps + 1, n, 2) of pens that go exactly where they are sent, `lag` periods late."""
+    """Raw positions (steps + 1, n, 2) of pens that go `share` of the way to where they are sent, `lag` periods late."""
     position, state, asked, path = start.copy(), policy.reset(range(len(start))), [start] * lag, [start.copy()]
     for step in range(steps):
         if push and step in push:
             position = position + push[step]
         chunk, state = policy.act(TensorDict({"position": torch.from_numpy(position)}, [len(start)]), NOTHING, state)
         asked.append(position + chunk.values[:, 0].numpy() * np.array(PLANE.action.scale) * PERIOD_S)
-        position = asked.pop(0)
+        position = position + share * (asked.pop(0) - position)
         path.append(position.copy())
     return np.stack(path)
 
@@ -106,6 +112,17 @@ def test_an_arm_that_answers_late_is_not_taken_for_a_pushed_one() -> None:
 
     np.testing.assert_allclose(late(2)[3:33], nominal[1:31], atol=1e-2)
     assert np.abs(late(0)[3:33] - nominal[1:31]).max() > 1.0
+
+
+def test_how_an_arm_follows_is_not_fed_back() -> None:
+    """A fault once: each period's lateness moved the latent state, came out amplified, was followed late again, and the arm swung."""
+    learner = trained(plane_dataset(steps=48), 200)
+    raw = learner.demonstrations.states[:1, 0].double().numpy() * learner.frame.units
+    nominal = follow(learner.policy(), raw, 80)[:, 0]
+    sluggish = follow(learner.policy(), raw, 80, share=0.74)[:, 0]
+    beside = np.linalg.norm(sluggish[:, None] - nominal[None], axis=-1).min(axis=1)
+    assert beside.max() < 0.03 * learner.frame.units[0]
+    np.testing.assert_allclose(sluggish[-1], nominal[-1], atol=0.5)
 
 
 def test_rows_that_begin_anew_leave_the_others_alone(learner: ContractiveLearner) -> None:
