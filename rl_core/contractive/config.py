@@ -53,7 +53,7 @@ class ContractiveConfig(Config):
     lift: Lift = "exact"
     """From a measured state to a latent one: exact inverts the decoder; linear ignores the bijection, overwrites y(0) [code: linear]."""
     jitter_copies: int = 6
-    """Copies of each start that are trained from jittered starts towards the demonstration [here; code: 0]."""
+    """Pushes a motion from which it is trained to come back to the demonstration: half at the start, half on the way [here; code: 0]."""
     jitter: float = 0.2
     """Half-width of the jitter, in units of the motion's size; also the margin of the certified region around the demonstrations [here]."""
     jitter_skip: int = 8

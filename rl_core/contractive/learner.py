@@ -67,25 +67,23 @@ class ContractiveLearner:
         """One step on a batch of whole demonstrations; see `rl_core.training.sources.rollout_source`."""
         config = self.config
         demos = self.reader.read(batch)
-        rows = len(demos.states)
-        # All rollouts at once: from the demonstrated starts, and from jittered copies of them.
-        starts = demos.states[:, 0].repeat(1 + config.jitter_copies, 1)
-        noise = torch.rand(rows * config.jitter_copies, starts.shape[1], generator=self.generator, device=self.device)
-        starts[rows:] += config.jitter * (2.0 * noise - 1.0)
-        latent, states = self.model.rollout(starts)
+        latent, states = self.model.rollout(demos.states[:, 0])
         # Imitation from the demonstrated starts.
-        imitation = self._distance(states[:rows], demos)
+        imitation = self._distance(states, demos)
         loss = imitation
         metrics = {"loss/bc": imitation.detach()}
+        ends = states[:, -1]
         if config.jitter_copies:
-            # The same from jittered starts, except for the first points, where a rollout cannot be back yet.
-            copies = _repeated(demos, config.jitter_copies, config.jitter_skip)
-            jittered = self._distance(states[rows:, config.jitter_skip :], copies)
+            # The same after a push at the start or on the way, except for the first points, where a motion cannot be back yet.
+            pushed, rest = self._push(latent.detach(), demos)
+            back = self.model.go_on(pushed)[1]
+            jittered = self._distance(back[:, config.jitter_skip :], rest)
             loss = loss + jittered
             metrics["loss/jittered"] = jittered.detach()
+            ends = torch.cat([ends, back[:, -1]])
         if config.end_weight:
             # A motion that only nears its goal is not over: the last points count more than the others.
-            end = states[:, -1].square().mean()
+            end = ends.square().mean()
             loss = loss + config.end_weight * end
             metrics["loss/end"] = end.detach()
         if config.conditioning:
@@ -95,7 +93,7 @@ class ContractiveLearner:
             metrics["certificate/amplification"] = (0.5 * amplification.detach()).exp()
         if self.model.head is not None:
             # Action dimensions that no state moves are read out of the latent state; this term does not change the motion.
-            extra = mse(self.model.extra(latent[:rows]), demos.extra)
+            extra = mse(self.model.extra(latent), demos.extra)
             loss = loss + extra
             metrics["loss/extra"] = extra.detach()
         norm = self.optimizer.minimize(loss)
@@ -105,6 +103,22 @@ class ContractiveLearner:
         if self.config.loss == "mse":
             return mse(states, demos.states)
         return soft_dtw_divergence(states, demos.states, demos.points, gamma=self.config.soft_dtw_gamma)
+
+    def _push(self, latent: Tensor, demos: Demonstrations) -> tuple[Tensor, Demonstrations]:
+        """Latent states (B copies, n_x) beside those of B motions (B, T, n_x), half of them at the start and half anywhere on the way;
+        and what was demonstrated from there on, without the points that are left out."""
+        config = self.config
+        rows, horizon = latent.shape[:2]
+        of = torch.arange(rows, device=self.device).repeat(config.jitter_copies)
+        when = torch.randint(horizon, (len(of),), generator=self.generator, device=self.device)
+        when[: len(of) // 2] = 0
+        noise = torch.rand(len(of), self.frame.size, generator=self.generator, device=self.device)
+        pushed = self.model.pushed(latent[of, when], config.jitter * (2.0 * noise - 1.0))
+        points = torch.arange(config.jitter_skip, horizon, device=self.device)
+        later = of.unsqueeze(1), (when.unsqueeze(1) + points).clamp(max=horizon - 1)
+        return pushed, Demonstrations(
+            states=demos.states[later], points=(demos.points[of] - when - config.jitter_skip).clamp(min=2), extra=demos.extra[later]
+        )
 
     def policy(self) -> ContractivePolicy:
         """The policy of the current weights, copied."""
@@ -158,12 +172,3 @@ class ContractiveLearner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.generator.set_state(state["generator"])
         self._use(Normalizer.from_dict(state["normalizer"]), float(state["period_steps"]))
-
-
-def _repeated(demos: Demonstrations, copies: int, skip: int) -> Demonstrations:
-    """`copies` of the demonstrations, without their first `skip` points (at least two are left)."""
-    return Demonstrations(
-        states=demos.states[:, skip:].repeat(copies, 1, 1),
-        points=(demos.points - skip).clamp(min=2).repeat(copies),
-        extra=demos.extra[:, skip:].repeat(copies, 1, 1),
-    )

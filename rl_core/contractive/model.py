@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from rl_core.contractive.config import ContractiveConfig
 from rl_core.contractive.coupling import Coupling
-from rl_core.contractive.lift import lift, right_inverse
+from rl_core.contractive.lift import correction, lift, right_inverse
 from rl_core.contractive.ren import RENS, STD
 from rl_core.models import MLP
 
@@ -32,10 +32,19 @@ class ContractiveModel(nn.Module):
         self.bijection = Coupling(size, config.blocks, config.block_width, log_scale=config.log_scale, generator=generator)
         self.head = MLP(config.latent, extra, (HEAD_WIDTH,), activation="tanh", generator=generator) if extra else None
 
+    def read(self, y: Tensor) -> Tensor:
+        """Measured states (N, n_y) as read-outs: phi^-1(y + phi(0)); y itself with the linear lift."""
+        return y if self.config.lift == "linear" else self.bijection.inverse(y + self.bijection(torch.zeros_like(y[:1])))
+
     def lift(self, y: Tensor) -> Tensor:
         """Latent states (N, n_x) of measured states (N, n_y); see `rl_core.contractive.lift`."""
-        z = y if self.config.lift == "linear" else self.bijection.inverse(y + self.bijection(torch.zeros_like(y[:1])))
-        return lift(z, right_inverse(self.readout))
+        return lift(self.read(y), right_inverse(self.readout))
+
+    def pushed(self, x: Tensor, deviation: Tensor) -> Tensor:
+        """Latent states (N, n_x) of motions in x that are found `deviation` (N, n_y) aside of where they should be."""
+        y = self.decode(x)
+        expected = y if self.config.lift == "linear" else x @ self.readout.T
+        return x + correction(self.read(y + deviation), expected, right_inverse(self.readout))
 
     def amplification(self) -> Tensor:
         """log k^2 (), k = |C S^(-1/2)| |S^(1/2) C+| in Frobenius norms: no deviation of the read-out grows by more than k."""
@@ -52,11 +61,15 @@ class ContractiveModel(nn.Module):
 
     def rollout(self, start: Tensor) -> tuple[Tensor, Tensor]:
         """Starts (B, n_y) -> latent states (B, horizon, n_x) and states (B, horizon, n_y)."""
-        latent = self.ren.rollout(self.lift(start), self.config.horizon - 1)
-        states = self.decode(latent)
+        latent, states = self.go_on(self.lift(start))
         if self.config.lift == "linear":
             states = torch.cat([start.unsqueeze(1), states[:, 1:]], dim=1)
         return latent, states
+
+    def go_on(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The same from latent states (B, n_x)."""
+        latent = self.ren.rollout(x, self.config.horizon - 1)
+        return latent, self.decode(latent)
 
     def extra(self, latent: Tensor) -> Tensor:
         """The head's action dimensions (..., extra) in [-1, 1]; its gradient does not reach the motion."""

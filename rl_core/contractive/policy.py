@@ -33,8 +33,8 @@ from rl_core.restore import restore_contract, restore_normalizer, restore_weight
 
 Array = NDArray[np.float64]
 DISTURBED = 0.03
-"""Deviation, in units of the motion's size, above which the motion goes on from where the arm is. A smaller one is how an arm follows, not a
-disturbance: fed back, it comes out amplified (by up to `k_theory`), is followed late again, and the arm swings."""
+"""Deviation, in units of the motion's size, above which the motion goes on from where the arm is. A smaller one is how an arm follows, not
+a disturbance: fed back, it comes out amplified (by up to `k_theory`), is followed late again, and the arm swings."""
 PERIOD_STEPS = "motion.period_steps"
 """Array of the bundle: how many steps of the model one period is."""
 

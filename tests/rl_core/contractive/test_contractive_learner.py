@@ -71,24 +71,41 @@ def test_batches_hold_every_demonstration_once_an_epoch() -> None:
         make_source("contractive", config, plane_dataset(episodes=3)).load_state_dict(state)
 
 
-def test_jitter_is_drawn_anew_in_each_update_and_leaves_the_demonstrated_starts_alone() -> None:
+def test_pushes_are_drawn_anew_in_each_update_half_at_the_start_and_half_on_the_way() -> None:
     learner = trained(plane_dataset(), 0)
-    rollouts: list[torch.Tensor] = []
-    whole = learner.model.rollout
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    pushed = learner.model.pushed
 
-    def record(start: torch.Tensor):
-        rollouts.append(start.clone())
-        return whole(start)
+    def record(x: torch.Tensor, deviation: torch.Tensor) -> torch.Tensor:
+        seen.append((x, deviation))
+        return pushed(x, deviation)
 
-    learner.model.rollout = record  # type: ignore[method-assign]
+    learner.model.pushed = record  # type: ignore[method-assign]
     source = make_source("contractive", learner.config, plane_dataset())
+    with torch.no_grad():
+        starts = learner.model.rollout(learner.demonstrations.states[:, 0])[0][:, 0]
     for _ in range(2):
         learner.update(source.next_batch())
-    demonstrated = learner.demonstrations.states[:, 0]
-    first, second = rollouts
-    assert torch.equal(first[:2], demonstrated) and torch.equal(second[:2], demonstrated)
-    offsets = (first[2:] - demonstrated.repeat(2, 1)).abs()
-    assert 0 < offsets.max() <= 0.2 and not torch.equal(first[2:], second[2:])
+    (first, deviation), (_, other) = seen
+    assert torch.equal(first[:2], starts) and not (first[2:] == starts).all(dim=1).any()
+    assert 0 < deviation.abs().max() <= 0.2 and not torch.equal(deviation, other)
+
+
+def test_a_motion_is_compared_with_what_is_left_of_the_demonstration_after_the_push() -> None:
+    """A push of no size goes on along the motion itself: and its targets are the rest of the demonstration."""
+    learner = trained(plane_dataset(), 0, jitter=0.0, jitter_skip=3)
+    demos = learner.demonstrations
+    with torch.no_grad():
+        latent, states = learner.model.rollout(demos.states[:, 0])
+        begun, rest = learner._push(latent, demos)
+        going_on = learner.model.go_on(begun)[1][:, 3:]
+    found = [int((latent[0] - x).abs().sum(dim=1).argmin()) for x in begun[::2]]
+    assert found[0] == 0 and found[1] > 0
+    for row, when in enumerate(found):
+        left = states.shape[1] - 3 - when
+        torch.testing.assert_close(going_on[2 * row, :left], states[0, 3 + when :], atol=1e-4, rtol=1e-4)
+        assert torch.equal(rest.states[2 * row, :left], demos.states[0, 3 + when :])
+        assert torch.equal(rest.states[2 * row, left:], demos.states[0, -1:].expand(states.shape[1] - 3 - left, -1))
 
 
 def test_without_demonstrations_there_is_no_goal() -> None:

@@ -121,7 +121,7 @@ def test_how_an_arm_follows_is_not_fed_back() -> None:
     nominal = follow(learner.policy(), raw, 80)[:, 0]
     sluggish = follow(learner.policy(), raw, 80, share=0.74)[:, 0]
     beside = np.linalg.norm(sluggish[:, None] - nominal[None], axis=-1).min(axis=1)
-    assert beside.max() < 0.03 * learner.frame.units[0]
+    assert beside.max() < 0.04 * learner.frame.units[0]
     np.testing.assert_allclose(sluggish[-1], nominal[-1], atol=0.5)
 
 
