@@ -23,7 +23,7 @@ HORIZON = 400  # periods; a motion that follows the arm takes longer than the st
 
 def learn(out: Path, path: np.ndarray, quaternion: np.ndarray, updates: int) -> Path:
     """Trains on one drawing; returns the bundle. `jitter` is also how far from the stroke the certificate reaches, in units of its size."""
-    settings = {"jitter": 0.4, "lag": 1, "lr_decay_steps": updates}
+    settings = {"jitter": 0.4, "push_copies": 6, "lag": 1, "lr_decay_steps": updates}
     result = train(
         "contractive", drawing(path, quaternion), out / "train", preset="cpu", overrides=settings, trainer={"updates": updates}, resume=True
     )

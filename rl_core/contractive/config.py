@@ -53,11 +53,14 @@ class ContractiveConfig(Config):
     lift: Lift = "exact"
     """From a measured state to a latent one: exact inverts the decoder; linear ignores the bijection, overwrites y(0) [code: linear]."""
     jitter_copies: int = 6
-    """Pushes a motion from which it is trained to come back to the demonstration: half at the start, half on the way [here; code: 0]."""
+    """Copies of each start that are trained from jittered starts towards the demonstration [here; code: 0]."""
+    push_copies: int = 0
+    """Pushes of each motion, anywhere on its way and as far as the jitter, from which it is trained to come back: for an arm that
+    may be pushed. The motion itself is then fitted less closely [here; code: 0]."""
     jitter: float = 0.2
     """Half-width of the jitter, in units of the motion's size; also the margin of the certified region around the demonstrations [here]."""
     jitter_skip: int = 8
-    """First points of jittered rollouts that are left out of the loss [here]."""
+    """First points after jitter or push that are left out of the loss [here]."""
     loss: Literal["mse", "soft_dtw"] = "mse"
     """mse: demonstrations stretched to equal duration; soft_dtw: each in its own time, by the normalised soft-DTW divergence [code]."""
     soft_dtw_gamma: float = 0.1
@@ -81,8 +84,10 @@ class ContractiveConfig(Config):
 
     def __post_init__(self) -> None:
         self.require_least(batch_size=1, latent=1, neurons=1, horizon=3, blocks=0, block_width=1, log_scale=0)
-        self.require_least(jitter_copies=0, jitter=0, jitter_skip=0, conditioning=0, end_weight=0, lr_decay_steps=0, max_grad_norm=0, lag=0)
+        self.require_least(
+            jitter_copies=0, push_copies=0, jitter=0, jitter_skip=0, conditioning=0, end_weight=0, lr_decay_steps=0, max_grad_norm=0, lag=0
+        )
         self.require_above_zero("lr", "soft_dtw_gamma")
         self.require_least(c=1 if self.dynamics == "discrete" else 0)
-        if self.jitter_copies and self.jitter_skip > self.horizon - 2:
+        if (self.jitter_copies or self.push_copies) and self.jitter_skip > self.horizon - 2:
             raise ConfigError(f"ContractiveConfig.jitter_skip: {self.jitter_skip}, valid: 0..horizon - 2 ({self.horizon - 2})")

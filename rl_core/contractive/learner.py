@@ -67,19 +67,31 @@ class ContractiveLearner:
         """One step on a batch of whole demonstrations; see `rl_core.training.sources.rollout_source`."""
         config = self.config
         demos = self.reader.read(batch)
-        latent, states = self.model.rollout(demos.states[:, 0])
+        rows = len(demos.states)
+        # All rollouts at once: from the demonstrated starts, and from jittered copies of them.
+        starts = demos.states[:, 0].repeat(1 + config.jitter_copies, 1)
+        noise = torch.rand(rows * config.jitter_copies, starts.shape[1], generator=self.generator, device=self.device)
+        starts[rows:] += config.jitter * (2.0 * noise - 1.0)
+        latent, states = self.model.rollout(starts)
+        ends = states[:, -1]
         # Imitation from the demonstrated starts.
-        imitation = self._distance(states, demos)
+        imitation = self._distance(states[:rows], demos)
         loss = imitation
         metrics = {"loss/bc": imitation.detach()}
-        ends = states[:, -1]
         if config.jitter_copies:
-            # The same after a push at the start or on the way, except for the first points, where a motion cannot be back yet.
-            pushed, rest = self._push(latent.detach(), demos)
-            back = self.model.go_on(pushed)[1]
-            jittered = self._distance(back[:, config.jitter_skip :], rest)
+            # The same from jittered starts, except for the first points, where a rollout cannot be back yet.
+            of = torch.arange(rows, device=self.device).repeat(config.jitter_copies)
+            copies = _rest(demos, of, torch.zeros_like(of), config.jitter_skip)
+            jittered = self._distance(states[rows:, config.jitter_skip :], copies)
             loss = loss + jittered
             metrics["loss/jittered"] = jittered.detach()
+        if config.push_copies:
+            # The same after pushes on the way.
+            pushed, of, when = self._push(latent[:rows].detach())
+            back = self.model.go_on(pushed)[1]
+            coming_back = self._distance(back[:, config.jitter_skip :], _rest(demos, of, when, config.jitter_skip))
+            loss = loss + coming_back
+            metrics["loss/pushed"] = coming_back.detach()
             ends = torch.cat([ends, back[:, -1]])
         if config.end_weight:
             # A motion that only nears its goal is not over: the last points count more than the others.
@@ -93,7 +105,7 @@ class ContractiveLearner:
             metrics["certificate/amplification"] = (0.5 * amplification.detach()).exp()
         if self.model.head is not None:
             # Action dimensions that no state moves are read out of the latent state; this term does not change the motion.
-            extra = mse(self.model.extra(latent), demos.extra)
+            extra = mse(self.model.extra(latent[:rows]), demos.extra)
             loss = loss + extra
             metrics["loss/extra"] = extra.detach()
         norm = self.optimizer.minimize(loss)
@@ -104,21 +116,12 @@ class ContractiveLearner:
             return mse(states, demos.states)
         return soft_dtw_divergence(states, demos.states, demos.points, gamma=self.config.soft_dtw_gamma)
 
-    def _push(self, latent: Tensor, demos: Demonstrations) -> tuple[Tensor, Demonstrations]:
-        """Latent states (B copies, n_x) beside those of B motions (B, T, n_x), half of them at the start and half anywhere on the way;
-        and what was demonstrated from there on, without the points that are left out."""
-        config = self.config
-        rows, horizon = latent.shape[:2]
-        of = torch.arange(rows, device=self.device).repeat(config.jitter_copies)
-        when = torch.randint(horizon, (len(of),), generator=self.generator, device=self.device)
-        when[: len(of) // 2] = 0
+    def _push(self, latent: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Pushes motions (B, T, n_x) anywhere on their way: latent states (B copies, n_x), which motion each was, and at which point."""
+        of = torch.arange(len(latent), device=self.device).repeat(self.config.push_copies)
+        when = torch.randint(latent.shape[1], (len(of),), generator=self.generator, device=self.device)
         noise = torch.rand(len(of), self.frame.size, generator=self.generator, device=self.device)
-        pushed = self.model.pushed(latent[of, when], config.jitter * (2.0 * noise - 1.0))
-        points = torch.arange(config.jitter_skip, horizon, device=self.device)
-        later = of.unsqueeze(1), (when.unsqueeze(1) + points).clamp(max=horizon - 1)
-        return pushed, Demonstrations(
-            states=demos.states[later], points=(demos.points[of] - when - config.jitter_skip).clamp(min=2), extra=demos.extra[later]
-        )
+        return self.model.pushed(latent[of, when], self.config.jitter * (2.0 * noise - 1.0)), of, when
 
     def policy(self) -> ContractivePolicy:
         """The policy of the current weights, copied."""
@@ -172,3 +175,10 @@ class ContractiveLearner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.generator.set_state(state["generator"])
         self._use(Normalizer.from_dict(state["normalizer"]), float(state["period_steps"]))
+
+
+def _rest(demos: Demonstrations, of: Tensor, when: Tensor, skip: int) -> Demonstrations:
+    """Of the demonstrations `of` (N,), what comes `skip` points after point `when` (N,): the end stays, two points are left at least."""
+    points = torch.arange(skip, demos.states.shape[1], device=of.device)
+    later = of.unsqueeze(1), (when.unsqueeze(1) + points).clamp(max=demos.states.shape[1] - 1)
+    return Demonstrations(states=demos.states[later], points=(demos.points[of] - when - skip).clamp(min=2), extra=demos.extra[later])

@@ -11,6 +11,7 @@ import torch
 from rl_core.bundle import Bundle
 from rl_core.contractive import ContractiveConfig, ContractiveLearner
 from rl_core.contractive.evaluation import judge
+from rl_core.contractive.learner import _rest
 from rl_core.contractive.numpy_model import NumpyModel
 from rl_core.data.episode import DatasetError
 from rl_core.data.formats import read_dataset
@@ -71,41 +72,58 @@ def test_batches_hold_every_demonstration_once_an_epoch() -> None:
         make_source("contractive", config, plane_dataset(episodes=3)).load_state_dict(state)
 
 
-def test_pushes_are_drawn_anew_in_each_update_half_at_the_start_and_half_on_the_way() -> None:
+def test_jitter_is_drawn_anew_in_each_update_and_leaves_the_demonstrated_starts_alone() -> None:
     learner = trained(plane_dataset(), 0)
-    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
-    pushed = learner.model.pushed
+    rollouts: list[torch.Tensor] = []
+    whole = learner.model.rollout
 
-    def record(x: torch.Tensor, deviation: torch.Tensor) -> torch.Tensor:
-        seen.append((x, deviation))
-        return pushed(x, deviation)
+    def record(start: torch.Tensor):
+        rollouts.append(start.clone())
+        return whole(start)
 
-    learner.model.pushed = record  # type: ignore[method-assign]
+    learner.model.rollout = record  # type: ignore[method-assign]
     source = make_source("contractive", learner.config, plane_dataset())
-    with torch.no_grad():
-        starts = learner.model.rollout(learner.demonstrations.states[:, 0])[0][:, 0]
     for _ in range(2):
         learner.update(source.next_batch())
-    (first, deviation), (_, other) = seen
-    assert torch.equal(first[:2], starts) and not (first[2:] == starts).all(dim=1).any()
-    assert 0 < deviation.abs().max() <= 0.2 and not torch.equal(deviation, other)
+    demonstrated = learner.demonstrations.states[:, 0]
+    first, second = rollouts
+    assert torch.equal(first[:2], demonstrated) and torch.equal(second[:2], demonstrated)
+    offsets = (first[2:] - demonstrated.repeat(2, 1)).abs()
+    assert 0 < offsets.max() <= 0.2 and not torch.equal(first[2:], second[2:])
+
+
+def test_pushes_on_the_way_are_drawn_anew_in_each_update() -> None:
+    learner = trained(plane_dataset(), 0, push_copies=4)
+    latent = learner.model.rollout(learner.demonstrations.states[:, 0])[0].detach()
+    (first, of, when), (second, _, later) = learner._push(latent), learner._push(latent)
+    assert of.tolist() == [0, 1] * 4 and len(set(when.tolist())) > 2 and not torch.equal(when, later)
+    aside = learner.model.decode(first) - learner.model.decode(latent[of, when])
+    assert 0.05 < aside.abs().max() <= 0.2 + 1e-5
+    assert not torch.equal(first, second)
 
 
 def test_a_motion_is_compared_with_what_is_left_of_the_demonstration_after_the_push() -> None:
     """A push of no size goes on along the motion itself: and its targets are the rest of the demonstration."""
-    learner = trained(plane_dataset(), 0, jitter=0.0, jitter_skip=3)
+    learner = trained(plane_dataset(), 0, jitter=0.0, jitter_skip=3, push_copies=2)
     demos = learner.demonstrations
     with torch.no_grad():
         latent, states = learner.model.rollout(demos.states[:, 0])
-        begun, rest = learner._push(latent, demos)
+        begun, of, when = learner._push(latent)
         going_on = learner.model.go_on(begun)[1][:, 3:]
-    found = [int((latent[0] - x).abs().sum(dim=1).argmin()) for x in begun[::2]]
-    assert found[0] == 0 and found[1] > 0
-    for row, when in enumerate(found):
-        left = states.shape[1] - 3 - when
-        torch.testing.assert_close(going_on[2 * row, :left], states[0, 3 + when :], atol=1e-4, rtol=1e-4)
-        assert torch.equal(rest.states[2 * row, :left], demos.states[0, 3 + when :])
-        assert torch.equal(rest.states[2 * row, left:], demos.states[0, -1:].expand(states.shape[1] - 3 - left, -1))
+    rest = _rest(demos, of, when, 3)
+    for row in range(4):
+        motion, left = int(of[row]), max(states.shape[1] - 3 - int(when[row]), 0)
+        torch.testing.assert_close(going_on[row, :left], states[motion, 3 + int(when[row]) :], atol=1e-4, rtol=1e-4)
+        assert torch.equal(rest.states[row, :left], demos.states[motion, 3 + int(when[row]) :])
+        assert (rest.states[row, left:] == demos.states[motion, -1]).all() and rest.states.shape[1] == states.shape[1] - 3
+
+
+def test_pushes_change_the_training_and_name_their_loss() -> None:
+    with_pushes, without = trained(plane_dataset(), 2, push_copies=2), trained(plane_dataset(), 2)
+    assert not torch.equal(with_pushes.model.readout, without.model.readout)
+    source = make_source("contractive", with_pushes.config, plane_dataset())
+    metrics = with_pushes.update(source.next_batch())
+    assert metrics["loss/pushed"] > 0 and metrics["loss/jittered"] > 0
 
 
 def test_without_demonstrations_there_is_no_goal() -> None:
