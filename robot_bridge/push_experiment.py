@@ -139,13 +139,13 @@ def demonstrations(config: Mapping[str, Any], seed: int, run_dir: Path) -> Datas
 
 
 def pushes(config: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
-    """A request of `sim/disturb` a trial: 5-8 cm, anywhere but down (the table is there), in half a second."""
+    """A request of `sim/disturb` a trial: anywhere but down (the table is there), in half a second."""
     rng = numpy_generator(seed, "pushes")
     made = []
     for _ in range(config["trials"]):
         direction = rng.standard_normal(3)
         direction[2] = abs(direction[2])
-        displacement = rng.uniform(0.05, 0.08) * direction / np.linalg.norm(direction)
+        displacement = rng.uniform(*config["push_m"]) * direction / np.linalg.norm(direction)
         at_s = round(float(rng.uniform(*config["push_at_s"])), 2)
         made.append({"displacement": displacement.tolist(), "duration_s": 0.5, "at_s": at_s})
     return made
