@@ -87,8 +87,9 @@ def test_figures_are_shares_in_percent_with_an_interval() -> None:
 
 
 def test_pushes_are_what_the_arm_node_takes_and_follow_from_the_seed() -> None:
-    made = pushes({"trials": 40, "push_at_s": [3.0, 5.0]}, 5000)
-    assert made == pushes({"trials": 40, "push_at_s": [3.0, 5.0]}, 5000) != pushes({"trials": 40, "push_at_s": [3.0, 5.0]}, 5001)
+    config = {"trials": 40, "push_at_s": [3.0, 5.0], "push_m": [0.05, 0.08]}
+    made = pushes(config, 5000)
+    assert made == pushes(config, 5000) != pushes(config, 5001)
     for request in made:
         push, at_s = disturbance({"id": "a", **request})
         assert 0.05 <= np.linalg.norm(push.displacement) <= 0.08 and push.displacement[2] >= 0 and at_s is not None and 3 <= at_s <= 5
