@@ -24,13 +24,12 @@ from rl_core.contractive.certificate import PREFIX, Verdict
 TOPIC = "policy/certificate"
 INFO = "certificate"
 """Entry of a chunk's `info`."""
+_TOLERANCE = 0.02
+"""Share by which V may rise or exceed its bound; between two disturbances it is the motion's own, exact up to rounding."""
 _SAME_DISTURBANCE = 10
 """Inferences between two jumps of V that still count as one disturbance: a push lasts longer than a period."""
 _RESTLESS = (20, 60)
 """So many jumps of V within so many inferences are no disturbance any more, but a policy that does not keep to its certificate."""
-_PACE = 0.5
-"""Share of the certified rate at which V must fall. The certificate is the motion's; an arm that lags behind is a small push back in every
-period, which costs a part of the rate (about a fifth where the simulated arm draws)."""
 
 
 def carried_certificate(bundle: Bundle) -> Certificate | None:
@@ -56,7 +55,7 @@ class PolicyMonitor:
     """
 
     def __init__(self, certificate: Certificate, *, tell: Callable[[String], None], logger: RcutilsLogger) -> None:
-        self._monitor = CertificateMonitor(certificate)
+        self._monitor = CertificateMonitor(certificate, tolerance=_TOLERANCE)
         self._tell, self._logger = tell, logger
         if not certificate.holds:
             logger.warning(
@@ -88,7 +87,7 @@ class PolicyMonitor:
             return ""
         figures = info[INFO][0].double().cpu().numpy()
         before = self.verdict
-        verdict = self._monitor.update([figures[0], _PACE * figures[1], *figures[2:]])
+        verdict = self._monitor.update(figures)
         jumped = verdict.disturbances > (before.disturbances if before is not None else 0)
         self._jumps.append(jumped)
         if sum(self._jumps) >= _RESTLESS[0] and verdict.status != "hold":
