@@ -82,6 +82,8 @@ STRAP = {
     "distributed": ["ray>=2.40,<2.61"],
 }
 
+WORLDS = {"dm-control": ["dm-control>=1.0.37,<1.0.38"]}  # newer wants mujoco >= 3.17
+
 DEV = ["colcon-common-extensions", "hypothesis", "mypy", "pytest", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist"]
 DEV += ["ruff", "types-PyYAML", "types-psutil"]
 
@@ -120,6 +122,7 @@ setup(
         **CAMERAS,
         **LANGUAGE,
         **STRAP,
+        **WORLDS,
         "dev": DEV,
     },
     entry_points={

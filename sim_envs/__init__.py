@@ -33,3 +33,13 @@ gymnasium.register(
     max_episode_steps=40,
     disable_env_checker=True,
 )
+
+_EXPLORE = ("Walker", "Quadruped", "Hopper", "Reacher", "Pendulum", "Reach", "Push")
+for _world in ("FourRooms", "UMaze", *(f"Explore{_name}" for _name in _EXPLORE)):
+    gymnasium.register(
+        id=f"armstack/{_world}-v0",
+        entry_point="sim_envs.reward_free.worlds:make",
+        vector_entry_point="sim_envs.reward_free.worlds:make_vector",
+        kwargs={"world": _world},
+        disable_env_checker=True,
+    )

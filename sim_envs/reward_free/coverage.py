@@ -1,0 +1,60 @@
+"""How much has been visited: cells of a plane, or, where states have many dimensions, how far apart they are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import cKDTree
+
+
+class CellCoverage:
+    """Counts visits of a box's cells x cells cells.
+
+    Args:
+        low: lower corner (2,).
+        high: upper corner (2,).
+        cells: cells along each axis.
+
+    Attributes:
+        visits: (cells, cells) int64, first axis x, second y.
+    """
+
+    def __init__(self, low: ArrayLike, high: ArrayLike, cells: int = 20) -> None:
+        self.low: NDArray[np.float64] = np.asarray(low, np.float64)
+        self.high: NDArray[np.float64] = np.asarray(high, np.float64)
+        self.visits: NDArray[np.int64] = np.zeros((cells, cells), np.int64)
+
+    def add(self, points: ArrayLike) -> None:
+        """Counts points (..., 2). A point on the upper edge belongs to the last cell; points outside of the box are not counted.
+
+        Raises:
+            ValueError: points that are not pairs.
+        """
+        pairs = np.asarray(points, np.float64)
+        if pairs.ndim == 0 or pairs.shape[-1] != 2:
+            raise ValueError(f"points of shape {pairs.shape}, valid: (..., 2)")
+        pairs = pairs.reshape(-1, 2)
+        pairs = pairs[((pairs >= self.low) & (pairs <= self.high)).all(axis=1)]
+        cells = len(self.visits)
+        index = np.minimum(((pairs - self.low) / (self.high - self.low) * cells).astype(np.int64), cells - 1)
+        np.add.at(self.visits, (index[:, 0], index[:, 1]), 1)
+
+    @property
+    def share(self) -> float:
+        """Visited share of the cells, in [0, 1]."""
+        return float((self.visits > 0).mean())
+
+
+def particle_entropy(states: ArrayLike, *, neighbours: int = 12) -> float:
+    """mean over states (n, D) of log(distance to its `neighbours`-th nearest other state): up to constants their entropy, in D dimensions.
+
+    Compare it between sets of one size and one scale only.
+
+    Raises:
+        ValueError: not more states than neighbours.
+    """
+    states = np.asarray(states, np.float64)
+    if states.ndim != 2 or len(states) <= neighbours:
+        raise ValueError(f"states of shape {states.shape}, valid: (n, D) with n > {neighbours}")
+    distances, _ = cKDTree(states).query(states, k=neighbours + 1)  # the first is the state itself
+    return float(np.log(np.maximum(distances[:, -1], np.finfo(np.float64).tiny)).mean())

@@ -1,0 +1,1 @@
+"""A point mass in rooms: the smallest world whose corners are hard to find by chance."""
