@@ -30,7 +30,7 @@ def run_hash(run: Run, root: Path) -> str:
 
 def method_modules(method: str, root: Path) -> list[str]:
     """A method's own modules: what the registry names, or else the folder `rl_core/METHOD`."""
-    from rl_core.methods import METHODS  # here, so that a worker and the docs' check start without torch
+    from rl_core.method_list import METHODS  # here, so that a worker and the docs' check start without torch
 
     if method in METHODS:
         entry = METHODS[method]

@@ -48,7 +48,7 @@ def train(
     """Trains `method` and writes `run_dir/bundle`.
 
     Args:
-        method: name in `rl_core.methods.METHODS`.
+        method: name in `rl_core.method_list.METHODS`.
         dataset: path of a dataset, or one in memory; None for methods that learn in a world.
         run_dir: see `rl_core.training.trainer`.
         preset: named configuration of the method.

@@ -12,7 +12,8 @@ from tensordict import TensorDict
 
 from rl_core.bundle import Bundle
 from rl_core.contract import Channel
-from rl_core.methods import METHODS, get_method, load_policy, make_learner, make_source, offline_methods, training_data
+from rl_core.method_list import METHODS
+from rl_core.methods import get_method, load_policy, make_learner, make_source, offline_methods, training_data
 from rl_core.training.config import TrainerConfig
 from rl_core.training.trainer import Trainer
 from tests.rl_core.training.synthetic import CONTRACT, synthetic_dataset

@@ -18,7 +18,8 @@ from tensordict import TensorDict
 from rl_core.bundle import Bundle
 from rl_core.data.episode import Dataset, DatasetError
 from rl_core.data.normalizer import Normalizer, NormalizerError
-from rl_core.methods import METHODS, export_bundle, load_policy, make_learner, make_source, offline_methods, training_data
+from rl_core.method_list import METHODS
+from rl_core.methods import export_bundle, load_policy, make_learner, make_source, offline_methods, training_data
 from rl_core.training.config import Config
 from rl_core.training.run import train
 from tests.rl_core.training.synthetic import CONTRACT, synthetic_dataset
