@@ -1,7 +1,8 @@
 """Motions: what a dynamical system imitates. Which channels are the state, where its goal and its unit are, and how a motion moves the arm.
 
-The state y stacks the state channels, each relative to its goal and in units of its largest excursion over all demonstrations (one scale
-for all of them): vectors (v - v_goal) / scale, quaternions the rotation vector of q q_goal^-1 / scale. So y = 0 is the goal.
+The state y stacks the state channels, each relative to its goal: vectors (v - v_goal) / scale in units of their largest excursion over all
+demonstrations (one scale for all of them), quaternions the rotation vector of q q_goal^-1 in rad. So y = 0 is the goal. Turns keep their
+unit because hands that hardly turn in the demonstrations are turned all the same by a push.
 
 Actions are matched by name: `x` is moved by the first state dimension called `x`, `rx ry rz` by the quaternion, a joint by the joint of
 that name. Other dimensions, such as a gripper, are not moved by the state.
@@ -171,11 +172,9 @@ def fit_frame(dataset: Dataset, contract: RobotContract, *, goal_channel: str, h
         if channel.kind == "quaternion":
             aligned = offsets[:, columns] * np.where(offsets[:, columns] @ offsets[0, columns] < 0, -1.0, 1.0)[:, None]
             shift[columns] = aligned.sum(0) / max(float(np.linalg.norm(aligned.sum(0))), 1e-12)
-            turns = (rotation.multiply(p[:, columns], rotation.inverse(f[columns])) for p, f in zip(paths, finals, strict=True))
-            excursions = [np.linalg.norm(rotation.to_vector(turn), axis=-1).max() for turn in turns]
-        else:
-            shift[columns] = offsets[:, columns].mean(0)
-            excursions = [np.linalg.norm(p[:, columns] - f[columns], axis=-1).max() for p, f in zip(paths, finals, strict=True)]
+            continue
+        shift[columns] = offsets[:, columns].mean(0)
+        excursions = [np.linalg.norm(p[:, columns] - f[columns], axis=-1).max() for p, f in zip(paths, finals, strict=True)]
         scale[columns] = max(excursions) if max(excursions) > 1e-6 else 1.0
     columns_of = {
         "observation": ColumnStatistics(
