@@ -21,7 +21,8 @@ class Method:
     Attributes:
         name: CLI name and `Bundle.method`.
         summary: one line for `--help`.
-        kind: `offline` (learns from a dataset) or `online` (learns in a world; its learner has `explore()`).
+        kind: `offline` (learns from a dataset), `online` (learns in a world; its learner has `explore()`), or `reward_free` (so, for no
+            task).
         config: configuration class.
         policy: function that rebuilds the policy of a bundle.
         learner: learner class.
@@ -29,6 +30,7 @@ class Method:
         source: function that makes its batches from a dataset; whole episodes or transitions.
         source_fields: fields of the configuration that `source` is given too.
         conditioned: the policy has a condition of its own (`Policy.prepare`), instead of a goal among its observations.
+        train: function that trains an online method which has a source of its own; empty = a replay of transitions (`OnlineSource`).
         select: function Dataset -> Dataset that chooses what is trained on; empty = all of it.
         updates: preset -> gradient steps.
     """
@@ -38,11 +40,12 @@ class Method:
     config: str
     learner: str
     policy: str
-    kind: Literal["offline", "online"] = "offline"
+    kind: Literal["offline", "online", "reward_free"] = "offline"
     export: str = ""
     source: str = "rl_core.training.sources:transition_source"
     source_fields: tuple[str, ...] = ()
     conditioned: bool = False
+    train: str = ""
     select: str = ""
     updates: Mapping[str, int] = field(default_factory=dict)
 
@@ -98,6 +101,36 @@ METHODS: dict[str, Method] = {
             source_fields=("context", "chunk"),
             conditioned=True,
             updates={"default": 60_000, "cpu": 4_000},
+        ),
+        Method(
+            name="pear",
+            summary="two levels of SAC on demonstrations relabelled by the lower one's critic, in a goal world (arXiv 2306.06394)",
+            kind="online",
+            config="rl_core.pear.config:PEARConfig",
+            learner="rl_core.pear.learner:PEARLearner",
+            policy="rl_core.pear.policy:policy_from_bundle",
+            train="rl_core.pear.training:train_in_goal_world",
+            updates={"default": 21_000, "cpu": 15_000},
+        ),
+        Method(
+            name="dvfb",
+            summary="dual-value forward-backward representation: reward-free pre-training, tasks solved zero-shot (ICLR 2025)",
+            kind="reward_free",
+            config="rl_core.dvfb.config:DVFBConfig",
+            learner="rl_core.dvfb.learner:DVFBLearner",
+            policy="rl_core.dvfb.policy:policy_from_bundle",
+            conditioned=True,
+            updates={"default": 1_000_000, "paper": 1_000_000, "cpu": 25_000},
+        ),
+        Method(
+            name="skill_discovery",
+            summary="DIAYN, CIC and APS: reward-free skills, one of them chosen for a task afterwards",
+            kind="reward_free",
+            config="rl_core.dvfb.skill_discovery.config:SkillDiscoveryConfig",
+            learner="rl_core.dvfb.skill_discovery.learner:SkillDiscoveryLearner",
+            policy="rl_core.dvfb.skill_discovery.inference:policy_from_bundle",
+            conditioned=True,
+            updates={"default": 1_000_000, "cpu": 25_000},
         ),
         Method(
             name="bc",

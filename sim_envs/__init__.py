@@ -27,6 +27,20 @@ for _task in ("Lift", "Stack", "PickPlace", "PickPlaceCan", "NutAssembly", "Door
         disable_env_checker=True,
     )
 
+for _name, _worlds, _options in (
+    ("Maze", "sim_envs.maze.worlds:MazeWorlds", {}),
+    ("GoalPick", "sim_envs.arm.goal_worlds:ArmGoalWorlds", {"task": "goal_pick"}),
+    ("GoalBin", "sim_envs.arm.goal_worlds:ArmGoalWorlds", {"task": "goal_bin"}),
+    ("GoalRing", "sim_envs.arm.goal_worlds:ArmGoalWorlds", {"task": "goal_ring"}),
+    ("Rope", "sim_envs.rope.worlds:RopeWorlds", {}),
+):
+    gymnasium.register(
+        id=f"armstack/{_name}-v0",
+        entry_point="sim_envs.goal_env:GoalEnv",
+        kwargs={"worlds": _worlds, **_options},
+        disable_env_checker=True,
+    )
+
 gymnasium.register(
     id="armstack/PointMassFork-v0",
     entry_point="sim_envs.point_mass:PointMassFork",

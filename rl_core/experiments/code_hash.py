@@ -34,7 +34,7 @@ def method_modules(method: str, root: Path) -> list[str]:
 
     if method in METHODS:
         entry = METHODS[method]
-        return sorted({name.partition(":")[0] for name in (entry.config, entry.learner, entry.policy, entry.select) if name})
+        return sorted({name.partition(":")[0] for name in (entry.config, entry.learner, entry.policy, entry.train, entry.select) if name})
     folder = root / "rl_core" / method
     return sorted(".".join(file.relative_to(root).with_suffix("").parts) for file in folder.glob("*.py"))
 

@@ -19,6 +19,7 @@ from rl_core.data.samplers import UniformSampler
 from rl_core.data.training_data import require_trainable
 from rl_core.data.weights import read_weights
 from rl_core.errors import ArmstackError
+from rl_core.method_list import import_attribute
 from rl_core.methods import get_method, make_learner, make_source, training_data
 from rl_core.training.config import Config, ConfigError, TrainerConfig
 from rl_core.training.evaluation import EnvEvaluator, check_disjoint, evaluate_bundle, evaluation_seeds
@@ -68,6 +69,8 @@ def train(
             collected with; a run folder of another run.
     """
     entry = get_method(method)
+    if entry.kind == "reward_free":
+        raise ConfigError(f"method {method!r} learns without a task: armstack pretrain {method}")
     settings = (config or entry.config_class.preset(preset)).override(**(overrides or {}))
     trainer_config = TrainerConfig.from_dict({"updates": entry.default_updates(preset), **(trainer or {})})
     _check_device(trainer_config.device)
@@ -79,6 +82,11 @@ def train(
             raise ConfigError(f"method {method!r} learns in a world: it takes no dataset, init_from or weights")
         if not world:
             raise ConfigError(f"method {method!r} learns in a world; give one, e.g. armstack/Reach-v0")
+        if entry.train:
+            if channels:
+                raise ConfigError(f"method {method!r} uses all observation channels of its world, found a choice of {list(channels)}")
+            arguments = {"world": world, "world_kwargs": dict(world_kwargs or {}), "seeds": seeds, "description": description}
+            return import_attribute(entry.train)(settings, trainer_config, run_dir, resume=resume, **arguments)
         return _train_online(method, settings, trainer_config, run_dir, make_env, seeds, channels, description, resume)
     if dataset is None:
         raise ConfigError(f"method {method!r} learns from a dataset; give its path")

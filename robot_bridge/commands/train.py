@@ -58,7 +58,7 @@ class RunArguments:
 
 
 def _usage() -> str:
-    lines = "\n".join(f"  {name:<14}{method.summary}" for name, method in METHODS.items())
+    lines = "\n".join(f"  {name:<14}{method.summary}" for name, method in METHODS.items() if method.kind != "reward_free")
     usage = "usage: armstack train METHOD --dataset DATA --run-dir RUN [options]"
     return f"{usage}\n\nmethods:\n{lines}\n\n`armstack train METHOD --help` lists its settings."
 

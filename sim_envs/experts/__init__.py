@@ -8,7 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from sim_envs.arm.tasks.goal_tasks import GOAL_TASKS
 from sim_envs.arm.tasks.workbench import WORKBENCH
+from sim_envs.experts.goal_carry import GoalCarry
 from sim_envs.experts.lift import LiftExpert
 from sim_envs.experts.pick_place import PickPlaceExpert
 from sim_envs.experts.reach import ReachExpert
@@ -36,6 +38,7 @@ EXPERTS: dict[str, Callable[[Skill], Expert]] = {
     "lift": LiftExpert,
     "pick_place": PickPlaceExpert,
     **{name: partial(TaggedExpert, partial(play_steps, task.steps)) for name, task in WORKBENCH.items()},
+    **{name: partial(GoalCarry, task) for name, task in GOAL_TASKS.items()},
 }
 
 
@@ -43,7 +46,7 @@ def make_expert(task: str, skill: SkillName = "expert", seed: int = 0) -> Expert
     """A demonstrator for `task`.
 
     Args:
-        task: `reach`, `lift`, `pick_place`, or a task of the workbench (whose demonstrator is a `TaggedExpert`).
+        task: `reach`, `lift`, `pick_place`, a task of the workbench or one with a goal (whose demonstrator is a `TaggedExpert`).
         skill: `expert`, `sloppy` (slow, noisy, succeeds mostly) or `failing` (sure of itself and wrong).
         seed: of the first episode; `reset` takes the next ones.
 
@@ -67,5 +70,5 @@ def make_tagged_expert(task: str, seed: int = 0) -> TaggedExpert:
     """
     expert = make_expert(task, "expert", seed) if task in EXPERTS else None
     if not isinstance(expert, TaggedExpert):
-        raise ValueError(f"no tagged expert for task {task!r}; tasks: {', '.join(WORKBENCH)}")
+        raise ValueError(f"no tagged expert for task {task!r}; tasks: {', '.join((*WORKBENCH, *GOAL_TASKS))}")
     return expert

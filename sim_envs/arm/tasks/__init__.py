@@ -1,12 +1,13 @@
 """The tasks of the native arm, by name."""
 
 from sim_envs.arm.tasks.base import Task, World
+from sim_envs.arm.tasks.goal_tasks import GOAL_TASKS
 from sim_envs.arm.tasks.lift import Lift
 from sim_envs.arm.tasks.pick_place import PickPlace
 from sim_envs.arm.tasks.reach import Reach
 from sim_envs.arm.tasks.workbench import WORKBENCH, Workbench
 
-TASKS: dict[str, Task] = {"reach": Reach(), "lift": Lift(), "pick_place": PickPlace(), **WORKBENCH}
+TASKS: dict[str, Task] = {"reach": Reach(), "lift": Lift(), "pick_place": PickPlace(), **WORKBENCH, **GOAL_TASKS}
 
 
 def find_task(name: str) -> Task:

@@ -1,0 +1,40 @@
+"""Random network distillation: how badly a predictor knows a random network's outputs at a state (Burda et al., arXiv 1810.12894)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rl_core.dvfb.config import DVFBConfig
+from rl_core.dvfb.moments import RunningMoments
+from rl_core.models import MLP
+
+CLIP = 5.0
+
+
+class Novelty(nn.Module):
+    """Predictor, frozen random network, and the running variance of the error.
+
+    Observations are standardised by their batch, in training and for the reward alike: what counts is which states of a batch are
+    strange, so the error of a state depends on the others of its batch.
+    """
+
+    def __init__(self, config: DVFBConfig, observation: int) -> None:
+        super().__init__()
+        hidden = (config.hidden, config.hidden)
+        self.predictor = MLP(observation, config.novelty_features, hidden, activation="relu")
+        self.random = MLP(observation, config.novelty_features, hidden, activation="relu").requires_grad_(False)
+        self.moments = RunningMoments(config.novelty_window)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Mean over outputs of (predictor - random network)^2, (n, S) -> (n,)."""
+        seen = functional.batch_norm(observation, None, None, training=True).clamp(-CLIP, CLIP)
+        return (self.predictor(seen) - self.random(seen)).square().mean(-1)
+
+    @torch.no_grad()
+    def reward(self, observation: Tensor) -> Tensor:
+        """r_rnd (n,) = error / running deviation of the error. The mean is not subtracted; the batch is taken into the deviation first."""
+        error = self(observation)
+        self.moments.update(error)
+        return error / (self.moments.variance.sqrt() + 1e-8).to(error.dtype)
