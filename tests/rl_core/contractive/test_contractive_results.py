@@ -74,9 +74,9 @@ def test_ablations_point_where_they_should(shape: str) -> None:
 
     # A faster contraction leaves less room for the shape.
     assert of("c 3.0", "mse") > 10 * of("c 1.1", "mse")
-    # The bijection and a larger latent state fit better.
+    # The bijection fits better, and so does a larger latent state than 2 or 8.
     assert of("no bijection", "mse") > of("as above", "mse")
-    assert of("n_x 2", "mse") > of("n_x 8", "mse")
+    assert min(of("n_x 2", "mse"), of("n_x 8", "mse")) > of("as above", "mse")
     # Out of sample the exact lift is better than the linear one; free and without jitter it is not.
     assert of("linear lift", "oos_mse_0.2") > of("as above", "oos_mse_0.2")
     assert of("no clamp, no jitter", "oos_mse_0.2") > of("as above", "oos_mse_0.2")

