@@ -111,7 +111,7 @@ def test_actions_outside_the_range_are_counted_and_named_and_never_clipped_silen
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        ("train bcc", ("'bcc'", "valid: dac, contractive, strap, bc_transformer, bc,")),
+        ("train bcc", ("'bcc'", "valid: dac, contractive, strap, bc_transformer, pear, dvfb,")),
         ("train bc --run-dir {new}", ("learns from a dataset",)),
         ("train sac --run-dir {new}", ("give one, e.g. armstack/Reach-v0",)),
         ("train sac --run-dir {new} --world Pendulum-v1 --dataset {data}", ("takes no dataset",)),
