@@ -35,3 +35,23 @@ def test_pieces_are_long_and_single_states_come_in_more_and_shorter_runs() -> No
 def test_retrieval_teaches_what_five_demonstrations_do_not() -> None:
     assert mean("STRAP", "success_percent") >= mean("BC", "success_percent") + 10
     assert min(values("STRAP", "success_percent_low")) > max(values("BC", "success_percent_high"))
+
+
+def test_pictures_find_the_same_primitives() -> None:
+    group = "can_left, 2 demonstrations a task, pictures"
+    assert mean(group, "strap_agreement_percent") >= 80
+    assert mean(group, "strap_agreement_percent") >= mean(group, "full_trajectory_agreement_percent") + 15
+    assert mean(group, "shuffled_agreement_percent") < 20
+
+
+def test_pieces_teach_more_than_the_whole_corpus_or_whole_trajectories() -> None:
+    """Not asserted: more than single frames (D-S), which taught more."""
+    for other in ("MT", "FT", "BR", "D-T"):
+        assert mean("STRAP", "success_percent") > mean(other, "success_percent"), other
+
+
+def test_few_and_many_pieces_teach_less_than_a_hundred() -> None:
+    best = min(values("STRAP", "success_percent_low"))
+    for pieces in ("K = 400", "K = 2000"):
+        assert max(values(pieces, "success_percent_high")) < best
+    assert mean("K = 20", "success_percent") < mean("STRAP", "success_percent")
