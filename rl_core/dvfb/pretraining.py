@@ -112,6 +112,10 @@ def pretrain(
     probe = make_env()
     contract = contract_of(probe).select(channels) if channels else contract_of(probe)
     probe.close()
+    if rewards and channels:
+        raise ConfigError(
+            f"rewards {list(rewards)} read all of the world's channels, found a choice of {list(channels)}; valid: one of the two"
+        )
     learner: Any = make_learner(method, settings, contract=contract, seed=seed, device=trainer_config.device)
     make_collected = partial(learner.world, make_env)
     collected = learner.collected

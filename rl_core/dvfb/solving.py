@@ -169,6 +169,8 @@ def goal_skill(inference: SkillInference | DiscoveredSkills, goal: Mapping[str, 
         position, radius = torch.tensor(goal["position"], dtype=torch.float32), float(goal.get("radius", GOAL_RADIUS))
     except (TypeError, ValueError) as error:
         raise InferenceError(f"goal: {error}; valid: a list of numbers as position, a number as radius") from error
+    if not position.isfinite().all():
+        raise InferenceError(f"goal: position {position.tolist()}, valid: finite numbers")
     if not 0 < radius < float("inf"):
         raise InferenceError(f"goal: radius {radius}, valid: above 0")
     return inference.from_rewards(goal_rewards(inference.contract, inference.states, str(goal["channel"]), position, radius=radius))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from rl_core.contract import RobotContract
 from rl_core.errors import ArmstackError
 from robot_bridge.commands.output import console, emit_json, figures_table
 
@@ -64,17 +65,27 @@ def main(argv: list[str]) -> int:
 
 
 def _reward(arguments: Arguments) -> Any:
-    from rl_core.training.worlds import make_world
+    from rl_core.bundle import Bundle
+    from rl_core.restore import restore_contract
+    from rl_core.training.worlds import contract_of, make_world
     from sim_envs.reward_free.rewards import find_reward
 
     named: Any = {}
     if arguments.env:
         env = make_world(arguments.env)
-        named = env.get_wrapper_attr("rewards")
+        named, offered = env.get_wrapper_attr("rewards"), contract_of(env)
         env.close()
+        _check_columns(restore_contract(Bundle.load(arguments.bundle)), offered, arguments.env)
     elif ".py:" not in arguments.reward:
         raise ArmstackError(f"--reward {arguments.reward}: give --env, the world whose reward it is, or FILE.py:NAME")
     return find_reward(arguments.reward, named, say=console.print)
+
+
+def _check_columns(explored: RobotContract, offered: RobotContract, env: str) -> None:
+    """A world's rewards read columns of its whole observation: of other channels they would read other numbers, in silence."""
+    found, valid = ([(channel.name, channel.size) for channel in contract.low_dimensional] for contract in (explored, offered))
+    if found != valid:
+        raise ArmstackError(f"--env {env}: its rewards are of {valid}, the bundle explored {found}; valid: the world that was explored")
 
 
 def _read_goal(file: Path) -> dict[str, Any]:

@@ -46,6 +46,8 @@ def test_wrong_calls_say_what_is_valid(explored: Path, tmp_path: Path, cli: Cli)
         (("solve", str(explored), *out), "found none, valid: one of --reward, --goal, --goal-channel"),
         (("solve", str(explored), "--env", WORLD, "--reward", "north", *out), "reward 'north', valid: ne, near_ne"),
         (("solve", str(explored), "--reward", "ne", *out), "give --env"),
+        (("solve", str(explored), "--env", "armstack/ExploreReach-v0", "--reward", "left", *out), "valid: the world that was explored"),
+        (("solve", str(explored / "gone"), "--env", WORLD, "--reward", "ne", *out), "gone"),
         (("pretrain", "dac", "--env", WORLD, "--run-dir", str(tmp_path / "run")), "armstack train dac; valid here: dvfb, skill_discovery"),
         (("train", "dvfb", "--run-dir", str(tmp_path / "run")), "armstack pretrain dvfb"),
     ):
@@ -55,4 +57,7 @@ def test_wrong_calls_say_what_is_valid(explored: Path, tmp_path: Path, cli: Cli)
     broken.write_text("{")
     run = cli("solve", str(explored), "--goal", str(broken), *out)
     assert run.status == 2 and f"{broken}: no JSON" in run.err
+    broken.write_text('{"channel": "position", "position": [NaN, 0.0]}')
+    run = cli("solve", str(explored), "--goal", str(broken), *out)
+    assert run.status == 2 and "finite" in run.err, run.err
     assert not (tmp_path / "out").exists()
