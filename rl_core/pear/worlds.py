@@ -219,7 +219,7 @@ def make_goal_worlds(env_id: str, n: int, **kwargs: Any) -> GoalWorlds:
     env = make_world(env_id, **kwargs)
     try:
         if not env.has_wrapper_attr("goal_worlds"):
-            raise WorldError(f"world {env_id!r} has no goals (attribute goal_worlds); valid: one made of a GoalWorldEnv")
+            raise WorldError(f"world {env_id!r} has no goals (no attribute goal_worlds); valid: a goal world, e.g. armstack/Maze-v0")
         worlds: GoalWorlds = env.get_wrapper_attr("goal_worlds")(n)
     finally:
         env.close()

@@ -81,7 +81,8 @@ def train(
         if dataset is not None or init_from is not None or weights is not None:
             raise ConfigError(f"method {method!r} learns in a world: it takes no dataset, init_from or weights")
         if not world:
-            raise ConfigError(f"method {method!r} learns in a world; give one, e.g. armstack/Reach-v0")
+            example = "armstack/Maze-v0" if entry.train else "armstack/Reach-v0"
+            raise ConfigError(f"method {method!r} learns in a world; give one, e.g. {example}")
         if entry.train:
             if channels:
                 raise ConfigError(f"method {method!r} uses all observation channels of its world, found a choice of {list(channels)}")
