@@ -58,8 +58,9 @@ class PEARConfig(Config):
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
-        # A quarter of the rows in a batch, so the weights of sums over rows are four times as large.
+        # A quarter of the rows in a batch, so the weights of sums over rows are four times as large, that of cloning among them.
         "cpu": {
+            "imitation": "bc",
             "hidden": (256, 256),
             "batch_size": 256,
             "expert_rows": 32,
@@ -92,7 +93,7 @@ class PEARConfig(Config):
     rl_weight: float = 1e-3
     """lambda_1, weight of SAC's part of an actor's loss [code]."""
     il_weight: float = 0.0078
-    """lambda_2, weight of imitation, a sum over rows for bc; 0.001 in maze and kitchen, 0.005 for pick and bin [code]."""
+    """lambda_2, weight of imitation, a sum over rows for bc, a mean for irl; 0.001 in maze and kitchen, 0.005 for pick and bin [code]."""
     action_l2: float = 1.0
     """eta, weight of the mean square of the actors' actions, inside SAC's part [code]."""
     q_filter: bool = True

@@ -12,7 +12,7 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from rl_core.bundle import Bundle, BundleError
-from rl_core.contract import RobotContract
+from rl_core.contract import Channel, RobotContract
 from rl_core.models.squashed_gaussian import SquashedGaussian
 from rl_core.pear.config import Level, PEARConfig
 from rl_core.pear.networks import make_actor
@@ -66,6 +66,11 @@ class HierarchicalPolicy:
         self.explore = dict(explore or {})
         self.primitives = primitives
         self.decision_size = self.high.outputs if self.high is not None else 0
+
+    @property
+    def subgoal_channel(self) -> Channel:
+        """What the numbers of `info["subgoal"]` are: those of the goal."""
+        return self.contract.observation[-1]
 
     def prepare(self, condition: Mapping[str, Any]) -> TensorDict:
         """No condition: the goal is an observation channel (see `rl_core.conditioned_policy` for one that is given from outside)."""

@@ -39,15 +39,22 @@ class MazeWorlds:
     Args:
         n: how many.
         ends: see `four_rooms`.
+        demonstration_speed: of the demonstrations, as a share of the fastest the gripper moves; about 13 steps at 1, 52 at 0.25.
+
+    Raises:
+        GoalWorldError: a speed outside (0, 1].
     """
 
     contract = CONTRACT
     goal = GoalSpace(centre=np.append((LOW + HIGH) / 2, HEIGHT), half_width=np.append((HIGH - LOW) / 2, 0.0), threshold=0.05)
     horizon = 225
 
-    def __init__(self, n: int, ends: Ends = "corners") -> None:
+    def __init__(self, n: int, ends: Ends = "corners", demonstration_speed: float = 0.25) -> None:
+        if not 0.0 < demonstration_speed <= 1.0:
+            raise GoalWorldError(f"demonstration_speed {demonstration_speed}, valid: above 0, at most 1")
         self.n = n
         self.ends = ends
+        self.demonstration_speed = demonstration_speed
         self.primitives = GoTo()
         self._walls = np.ones((n, ROWS + 2, _SIDE), bool)  # with a wall all around
         self._first = np.arange(n) * self._walls[0].size
@@ -82,10 +89,10 @@ class MazeWorlds:
         return self._observe()
 
     def demonstrations(self, seeds: Sequence[int]) -> list[Demonstration]:
-        """Shortest ways at full speed: see `plan`."""
+        """Shortest ways at `demonstration_speed`: see `plan`."""
         worlds = MazeWorlds(len(seeds), self.ends)
         seen = [worlds.reset(seeds)]
-        ways = [plan(maze, STEP) for maze in worlds.mazes]
+        ways = [plan(maze, STEP * self.demonstration_speed) for maze in worlds.mazes]
         actions = []
         for step in range(1, max(map(len, ways))):
             there = np.array([way[min(step, len(way) - 1)] for way in ways])

@@ -87,7 +87,7 @@ def test_demonstrations_of_a_hundred_seeds_arrive_and_replay_to_the_bit(ends):
     demonstrations = worlds.demonstrations(range(100))
     first = worlds.reset(range(100))
     assert all(worlds.goal.reached(demo.achieved[-1], demo.goal) for demo in demonstrations)
-    assert max(map(len, demonstrations)) < 30 and np.abs(demonstrations[0].actions).max() <= 1
+    assert 45 < max(map(len, demonstrations)) < 110 and np.abs(demonstrations[0].actions).max() < 0.3
     for row, demo in enumerate(demonstrations):
         np.testing.assert_array_equal(demo.observation[0], first["observation"][row])
         np.testing.assert_array_equal(demo.goal, first["desired_goal"][row])
@@ -96,6 +96,14 @@ def test_demonstrations_of_a_hundred_seeds_arrive_and_replay_to_the_bit(ends):
         one.reset([demo.seed])
         for step, action in enumerate(demo.actions, start=1):
             np.testing.assert_array_equal(one.step(action[None])["observation"][0], demo.observation[step])
+
+
+def test_demonstrations_are_as_fast_as_asked():
+    fast, slow = (MazeWorlds(1, demonstration_speed=speed).demonstrations(range(5)) for speed in (1.0, 0.25))
+    assert all(len(quick) < 30 and 3.5 < len(calm) / len(quick) < 4.5 for quick, calm in zip(fast, slow, strict=True))
+    for speed in (0.0, -1.0, 1.1, np.nan):
+        with pytest.raises(GoalWorldError, match="demonstration_speed"):
+            MazeWorlds(1, demonstration_speed=speed)
 
 
 def test_wandering_does_not_find_the_goal():
