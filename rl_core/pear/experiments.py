@@ -61,12 +61,17 @@ def goals(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, Any]:
         "success_rate": figures.success_rate,
         "hit_rate": figures.hit_rate,
         "final_distance": figures.final_distance,
-        "success_by_evaluation": [row["eval/success_rate"] for row in rows if "eval/success_rate" in row],
+        **success_along(rows),
         "last_100_episodes": rows[-1].get("collect/success_rate"),
         "exploring_hit_rate": rows[-1].get("curriculum/hit_rate"),
         "ms_per_update": 1e3 / statistics.median(row["time/updates_per_s"] for row in rows if "time/updates_per_s" in row),
         **segment_lengths(rows, settings.rebuild_every),
     }
+
+
+def success_along(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Success at each evaluation along the run, by the number of episodes trained for."""
+    return {f"success_after_{row['collect/episodes']:.0f}": row["eval/success_rate"] for row in rows if "eval/success_rate" in row}
 
 
 def segment_lengths(rows: list[dict[str, Any]], rebuild_every: int) -> dict[str, float | None]:
