@@ -29,7 +29,8 @@ class ContrastiveEncoder(nn.Module):
 
     def forward(self, observation: Tensor, next_observation: Tensor, skill: Tensor) -> tuple[Tensor, Tensor]:
         """(n, S), (n, S), (n, d) -> query and key, (n, d) each, of norm 1."""
-        key = self.transition(torch.cat([self.state(observation), self.state(next_observation)], -1))
+        before, after = self.state(torch.cat([observation, next_observation])).chunk(2)
+        key = self.transition(torch.cat([before, after], -1))
         return functional.normalize(self.skill(skill), dim=-1), functional.normalize(key, dim=-1)
 
 
@@ -52,5 +53,5 @@ def contrastive_entropy(query: Tensor, key: Tensor, *, neighbours: int, kind: Ne
         neighbours: k, at most n.
         kind: the k most similar skills (a particle estimate of entropy), or the k least similar ones, as the authors' code picks.
     """
-    cosine, _ = (key @ query.T).topk(min(neighbours, len(query)), dim=-1, largest=kind == "nearest")
+    cosine, _ = (key @ query.T).topk(min(neighbours, len(query)), dim=-1, largest=kind == "nearest", sorted=False)
     return torch.log1p((1.0 - cosine).mean(-1).clamp(0.0, 2.0))

@@ -23,6 +23,8 @@ class FineTuneConfig(Config):
     """The actor also follows the frozen skill value F.z; False is an ablation [code]."""
     reward_mapping: bool = True
     """The task's rewards are brought to the scale of the reward that z asks for; False is an ablation [code]."""
+    reward_scale: float = 1.0
+    """Factor on the task's rewards, as a task in other units has it; reward mapping undoes it [here]."""
     task_weight: float = 50.0
     """Weight of the task's value in the actor's objective, against the skill value [code]."""
     batch_size: int = 1024
@@ -49,7 +51,7 @@ class FineTuneConfig(Config):
     def __post_init__(self) -> None:
         self.require_least(batch_size=2, task_weight=0, action_std=0, action_clip=0, still_steps=0)
         self.require_least(steps_per_update=1, replay_size=1, n_envs=1)
-        self.require_above_zero("lr")
+        self.require_above_zero("lr", "reward_scale")
         if not 0 <= self.gamma < 1:
             raise ConfigError(f"FineTuneConfig.gamma: {self.gamma}, valid: 0 <= gamma < 1")
         if not 0 < self.tau <= 1:

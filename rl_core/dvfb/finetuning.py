@@ -19,9 +19,9 @@ from rl_core.data.samplers import UniformSampler
 from rl_core.dvfb.config import DVFBConfig
 from rl_core.dvfb.finetune_config import FineTuneConfig
 from rl_core.dvfb.goals import goal_size, reached_goal
-from rl_core.dvfb.learner import adam
 from rl_core.dvfb.losses import actor_loss, implicit_reward, skill_value, td_loss, td_target
 from rl_core.dvfb.networks import BackwardNet, Critic, ForwardNet, orthogonal
+from rl_core.dvfb.optimizer import PlainAdam
 from rl_core.dvfb.policy import SKILL, DVFBPolicy, ExploringPolicy, policy_from_bundle
 from rl_core.dvfb.reward_mapping import RewardMapping
 from rl_core.dvfb.skills import noisy_action
@@ -67,7 +67,7 @@ class FineTuneLearner:
         orthogonal(self.critic, torch_generator(seed, "dvfb", "task critic")).to(device)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.mapping = RewardMapping().to(device)
-        self.optimizers = {name: adam(module.parameters(), config.lr) for name, module in self._trained().items()}
+        self.optimizers = {name: PlainAdam(module.parameters(), lr=config.lr) for name, module in self._trained().items()}
         self.batches = 0
 
     def update(self, batch: TensorDict) -> Mapping[str, float | Tensor]:
@@ -77,7 +77,8 @@ class FineTuneLearner:
             return {}
         observation, action, next_observation = (batch[name].to(self.device) for name in ("observation", "action", "next_observation"))
         skill = self.skill.expand(len(observation), -1)
-        reward, metrics = self._reward(batch["reward"].to(self.device), observation, next_observation, skill)
+        told = self.config.reward_scale * batch["reward"].to(self.device)
+        reward, metrics = self._reward(told, observation, next_observation, skill)
 
         # Task critic: clipped double TD on the mapped reward.
         with torch.no_grad():

@@ -28,13 +28,13 @@ class GoalInputs:
         online: of the online B in the FB loss.
         target: of the target B there; another goal than `online` only for `pair_compat`.
         reached: the transition's own.
-        shuffled: of other rows, for mixed z.
+        shuffled: of other rows, for mixed z; None where `reached` in another order is meant.
     """
 
     online: Tensor
     target: Tensor
     reached: Tensor
-    shuffled: Tensor
+    shuffled: Tensor | None = None
 
 
 def goal_inputs(goal: Goal, observation: Tensor, next_observation: Tensor, later: Tensor | None, order: Tensor) -> GoalInputs:
@@ -49,7 +49,7 @@ def goal_inputs(goal: Goal, observation: Tensor, next_observation: Tensor, later
     """
     reached = reached_goal(goal, observation, next_observation)
     if goal != "pair_compat":
-        return GoalInputs(online=reached, target=reached, reached=reached, shuffled=reached[order])
+        return GoalInputs(online=reached, target=reached, reached=reached)
     if later is None:
         raise ValueError("goal 'pair_compat' needs `later_observation` in the batch, see LaterSampler")
     return GoalInputs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -23,11 +23,12 @@ from rl_core.dvfb.inference import SkillInference
 from rl_core.dvfb.losses import actor_loss, skill_value, td_loss, td_target
 from rl_core.dvfb.networks import Actor, Critic, orthogonal
 from rl_core.dvfb.novelty import Novelty
+from rl_core.dvfb.optimizer import PlainAdam
 from rl_core.dvfb.policy import DVFBPolicy, ExploringPolicy, skill_contract
 from rl_core.dvfb.skills import mixed_skills, noisy_action, on_sphere
 from rl_core.dvfb.states import CarriedStates
 from rl_core.dvfb.successor import Step, SuccessorNets, skill_features, successor_loss
-from rl_core.models import ClippedAdam, ema_update
+from rl_core.models import ema_update
 from rl_core.training.seeding import torch_generator
 from rl_core.training.worlds import MakeEnv
 
@@ -69,7 +70,7 @@ class DVFBLearner:
         for module in self._modules().values():
             module.to(device)
         self.optimizers = {
-            name: adam(module.parameters(), config.lr) for name, module in self._modules().items() if name != "critic_target"
+            name: PlainAdam(module.parameters(), lr=config.lr) for name, module in self._modules().items() if name != "critic_target"
         }
 
     def update(self, batch: TensorDict) -> Mapping[str, Tensor]:
@@ -94,7 +95,9 @@ class DVFBLearner:
         order = torch.randperm(rows, generator=self.generator, device=self.device)
         goals = goal_inputs(config.goal, observation, next_observation, later, order)
         prior = on_sphere(self._normal(rows, config.z_dim))
-        features = skill_features(config, self.nets.b(goals.shuffled))
+        shown = self.nets.b(goals.reached)
+        shuffled = shown[order] if goals.shuffled is None else self.nets.b(goals.shuffled)
+        features = skill_features(config, shuffled)
         uniform = torch.rand(rows, generator=self.generator, device=self.device)
         skill = mixed_skills(prior, features, config.mix_ratio, uniform=uniform)
         return Step(
@@ -105,24 +108,24 @@ class DVFBLearner:
             skill=skill,
             next_action=noisy_action(self.actor(next_observation, skill), self._action_noise(rows)),
             goals=goals,
+            shown=shown,
         )
 
     def _explore(self, step: Step) -> dict[str, Tensor]:
         config = self.config
         # Novelty: the predictor learns the random network on every batch.
-        novelty_loss = self.novelty(step.observation).mean()
+        seen, wanted = self.novelty.look(step.observation)
+        novelty_loss = self.novelty.error(seen, wanted).mean()
         self.optimizers["novelty"].minimize(novelty_loss)
-        reward = self.novelty.reward(step.observation)
+        reward = self.novelty.reward(seen, wanted)
         metrics = {"loss/novelty": novelty_loss.detach(), "reward/novelty": reward.mean()}
         # Contrastive entropy: transitions against the skills that they themselves are examples of, not the z acted with.
         if config.contrasts:
-            with torch.no_grad():
-                shown = self.nets.b(step.goals.reached)
-            query, key = self.contrastive(step.observation, step.next_observation, shown)
+            query, key = self.contrastive(step.observation, step.next_observation, step.shown)
             contrast = contrastive_loss(query, key, temperature=config.temperature)
             self.optimizers["contrastive"].minimize(contrast)
             with torch.no_grad():
-                query, key = self.contrastive(step.observation, step.next_observation, shown)
+                query, key = self.contrastive(step.observation, step.next_observation, step.shown)
             entropy = contrastive_entropy(query, key, neighbours=config.neighbours, kind=config.neighbour_kind)
             reward = reward + config.contrastive_weight * entropy
             metrics |= {"loss/contrastive": contrast.detach(), "reward/contrastive_entropy": entropy.mean()}
@@ -201,8 +204,3 @@ class DVFBLearner:
         for name, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
         self.generator.set_state(state["generator"])
-
-
-def adam(parameters: Iterable[nn.Parameter], lr: float) -> ClippedAdam:
-    """Adam without clipping or decay on what is to be trained."""
-    return ClippedAdam([parameter for parameter in parameters if parameter.requires_grad], lr=lr, max_norm=0.0)

@@ -27,14 +27,18 @@ class Novelty(nn.Module):
         self.random = MLP(observation, config.novelty_features, hidden, activation="relu").requires_grad_(False)
         self.moments = RunningMoments(config.novelty_window)
 
-    def forward(self, observation: Tensor) -> Tensor:
-        """Mean over outputs of (predictor - random network)^2, (n, S) -> (n,)."""
+    def look(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """Observations as both networks see them, and the random one's outputs, (n, S) -> (n, S), (n, outputs); neither is trained."""
         seen = functional.batch_norm(observation, None, None, training=True).clamp(-CLIP, CLIP)
-        return (self.predictor(seen) - self.random(seen)).square().mean(-1)
+        return seen, self.random(seen)
+
+    def error(self, seen: Tensor, wanted: Tensor) -> Tensor:
+        """Mean over outputs of (predictor - random network)^2, (n,), of what `look` gives."""
+        return (self.predictor(seen) - wanted).square().mean(-1)
 
     @torch.no_grad()
-    def reward(self, observation: Tensor) -> Tensor:
+    def reward(self, seen: Tensor, wanted: Tensor) -> Tensor:
         """r_rnd (n,) = error / running deviation of the error. The mean is not subtracted; the batch is taken into the deviation first."""
-        error = self(observation)
+        error = self.error(seen, wanted)
         self.moments.update(error)
         return error / (self.moments.variance.sqrt() + 1e-8).to(error.dtype)

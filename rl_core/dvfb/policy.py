@@ -68,6 +68,15 @@ class DVFBPolicy(StatelessPolicy):
         self._skill, self._inference = skill, inference
         self.device = next(actor.parameters()).device
 
+    @property
+    def example_condition(self) -> Mapping[str, Tensor]:
+        """A goal that a carried state is at; empty for a policy that is told none. Whoever has none yet can try the policy with it."""
+        if self._inference is None:
+            return {}
+        (channel,) = self.contract.condition
+        columns = goal_columns(self._inference.contract, channel.name.removeprefix(GOAL))
+        return {channel.name: self._inference.states.next_observation[0, columns]}
+
     def prepare(self, condition: Mapping[str, Any]) -> TensorDict:
         """`skill` (d,), on the sphere.
 

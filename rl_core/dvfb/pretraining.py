@@ -12,7 +12,7 @@ import gymnasium
 from rl_core.data.replay import ReplayBuffer
 from rl_core.data.samplers import Sampler, UniformSampler
 from rl_core.dvfb.config import DVFBConfig
-from rl_core.dvfb.inference import RewardFunction
+from rl_core.dvfb.inference import InferenceError, RewardFunction
 from rl_core.dvfb.sampler import LaterSampler
 from rl_core.methods import get_method, make_learner
 from rl_core.policy import Policy
@@ -55,16 +55,26 @@ class ZeroShotEvaluator:
         probe.close()
 
     def evaluate(self, policy: Policy, step: int) -> Mapping[str, float]:
-        """`eval/return_mean` over all tasks, `eval/NAME_return` and, where the world reports it, `eval/NAME_success_rate`."""
-        inference, figures = self.inference(), {}
+        """`eval/NAME_return` and, where the world reports it, `eval/NAME_success_rate`; `eval/return_mean` over the tasks.
+
+        A task is left out while no state is known that has its reward; `eval/unseen_tasks` counts them.
+        """
+        inference, unseen = self.inference(), 0
+        figures: dict[str, float] = {}
         for name, reward in self.rewards.items():
-            condition = {"skill": inference.from_function(reward)}
+            try:
+                condition = {"skill": inference.from_function(reward)}
+            except InferenceError:
+                unseen += 1
+                continue
             result = evaluate(policy, partial(self.make_env, reward=name), self.seeds, condition=condition)
             figures[f"eval/{name}_return"] = result.return_mean
             if result.success_rate is not None:
                 figures[f"eval/{name}_success_rate"] = result.success_rate
-        returns = [figures[f"eval/{name}_return"] for name in self.rewards]
-        return {**figures, "eval/return_mean": sum(returns) / len(returns)}
+        returns = [value for name, value in figures.items() if name.endswith("_return")]
+        if returns:
+            figures["eval/return_mean"] = sum(returns) / len(returns)
+        return {**figures, "eval/unseen_tasks": float(unseen)}
 
 
 def pretrain(
@@ -144,7 +154,10 @@ def pretrain(
         "eval_episodes": eval_episodes,
     }
     try:
-        return Trainer(learner, source, trainer_config, run_dir, evaluator=evaluator, description=description).run(resume=resume)
+        result = Trainer(learner, source, trainer_config, run_dir, evaluator=evaluator, description=description).run(resume=resume)
+        if result.finished:
+            replay.save(source.replay_dir)  # whole: the last checkpoint may be from before the last episodes
+        return result
     finally:
         source.close()
 

@@ -68,7 +68,7 @@ def solve(
     if (reward is None) == (goal is None):
         raise InferenceError("give either a reward or a goal")
     bundle = Bundle.load(pretrained)
-    inference = _inference(bundle, device)
+    inference = load_inference(bundle, device)
     started = time.perf_counter()
     skill = inference.from_function(reward) if reward is not None else goal_skill(inference, goal or {})
     seconds = time.perf_counter() - started
@@ -176,9 +176,13 @@ def goal_skill(inference: SkillInference | DiscoveredSkills, goal: Mapping[str, 
     return inference.from_rewards(goal_rewards(inference.contract, inference.states, str(goal["channel"]), position, radius=radius))
 
 
-def _inference(bundle: Bundle, device: str) -> SkillInference | DiscoveredSkills:
-    make = discovered_from_bundle if bundle.method == "skill_discovery" else inference_from_bundle
-    return make(bundle, device)
+def load_inference(bundle: Bundle, device: str = "cpu") -> SkillInference | DiscoveredSkills:
+    """Inference of skills from the states that a pre-trained bundle of either method carries.
+
+    Raises:
+        BundleError: no bundle that carries states.
+    """
+    return (discovered_from_bundle if bundle.method == "skill_discovery" else inference_from_bundle)(bundle, device)
 
 
 def _write(bundle: Bundle, pretrained: str | Path, out: str | Path, skill: Tensor) -> Path:

@@ -31,7 +31,8 @@ from rl_core.models import ema_update
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A batch as the losses take it: s, a, s' (n, ...), gamma (1 - terminal) (n,), z (n, d), a' = pi(s', z) with noise, B's inputs."""
+    """A batch as the losses take it: s, a, s' (n, ...), gamma (1 - terminal) (n,), z (n, d), a' = pi(s', z) with noise, B's inputs, and
+    `shown` (n, d), B of the goals reached, without gradient."""
 
     observation: Tensor
     action: Tensor
@@ -40,6 +41,7 @@ class Step:
     skill: Tensor
     next_action: Tensor
     goals: GoalInputs
+    shown: Tensor
 
 
 class SuccessorNets(nn.Module):
@@ -95,7 +97,7 @@ def _forward_backward(config: DVFBConfig, nets: SuccessorNets, step: Step) -> tu
 def _sf_laplacian(config: DVFBConfig, nets: SuccessorNets, step: Step) -> tuple[Tensor, dict[str, Tensor]]:
     with torch.no_grad():
         next_forward = nets.f_target(step.next_observation, step.skill, step.next_action)
-        target = successor_feature_target(nets.b(step.goals.reached), step.discount, next_forward, step.skill)
+        target = successor_feature_target(step.shown, step.discount, next_forward, step.skill)
     # Successor features: psi follows phi.
     successor = successor_feature_loss(nets.f(step.observation, step.skill, step.action), target)
     # Features: slow and orthonormal.

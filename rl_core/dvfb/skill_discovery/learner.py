@@ -15,9 +15,9 @@ from rl_core.bundle import Bundle
 from rl_core.contract import RobotContract
 from rl_core.data.episode import Dataset
 from rl_core.data.replay import ReplayBuffer
-from rl_core.dvfb.learner import adam
 from rl_core.dvfb.losses import actor_loss, td_loss, td_target
 from rl_core.dvfb.networks import Actor, Critic, orthogonal
+from rl_core.dvfb.optimizer import PlainAdam
 from rl_core.dvfb.policy import DVFBPolicy, skill_contract
 from rl_core.dvfb.skill_discovery.config import SkillDiscoveryConfig
 from rl_core.dvfb.skill_discovery.inference import DiscoveredSkills
@@ -69,7 +69,7 @@ class SkillDiscoveryLearner:
         for part in (self.actor, self.critic, self.objective):
             orthogonal(part, weights).to(device)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
-        self.optimizers = {name: adam(getattr(self, name).parameters(), config.lr) for name in ("actor", "critic", "objective")}
+        self.optimizers = {name: PlainAdam(getattr(self, name).parameters(), lr=config.lr) for name in ("actor", "critic", "objective")}
 
     def update(self, batch: TensorDict) -> Mapping[str, Tensor]:
         """One step of representation, critic and actor; the skill followed is the last of each `observation`."""

@@ -52,8 +52,8 @@ class PointWorld(gymnasium.Env):
 
     metadata: dict[str, Any] = {"render_modes": []}
 
-    def __init__(self, reward: str | None = None, render_mode: None = None) -> None:
-        self.contract, self.rewards, self.reward, self.render_mode = CONTRACT, REWARDS, reward, render_mode
+    def __init__(self, reward: Any = None, render_mode: None = None) -> None:
+        self.contract, self.rewards, self.reward, self.render_mode = CONTRACT, REWARDS, REWARDS.get(reward, reward), render_mode
         box = gymnasium.spaces.Box
         self.observation_space = gymnasium.spaces.Dict({"clock": box(0, 1, (1,)), "position": box(-1, 1, (2,))})
         self.action_space = box(-1, 1, (2,))
@@ -73,7 +73,7 @@ class PointWorld(gymnasium.Env):
         before = self._flat()
         self.position = np.clip(self.position + 0.1 * np.asarray(action), -1, 1)
         self.steps += 1
-        reward = 1.0 if self.reward is None else float(REWARDS[self.reward](before, np.asarray(action)[None], self._flat())[0])
+        reward = 1.0 if self.reward is None else float(self.reward(before, np.asarray(action)[None], self._flat())[0])
         return self._observe(), reward, False, self.steps == 20, {}
 
 

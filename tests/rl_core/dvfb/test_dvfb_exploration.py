@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from rl_core.dvfb.contrastive import ContrastiveEncoder, contrastive_entropy, contrastive_loss
-from rl_core.dvfb.learner import adam
 from rl_core.dvfb.moments import RunningMoments
 from rl_core.dvfb.networks import BackwardNet, orthogonal
 from rl_core.dvfb.novelty import Novelty
+from rl_core.dvfb.optimizer import PlainAdam
 from tests.rl_core.dvfb.small import config
 
 SIZES = config(z_dim=8, hidden=64, novelty_features=16, backward_hidden=32)
@@ -44,15 +44,15 @@ def test_moments_with_a_window_forget():
 
 def test_a_visited_region_is_less_novel_than_an_unseen_one():
     novelty, generator = seeded(Novelty(SIZES, 2)), torch.Generator().manual_seed(1)
-    optimizer = adam(novelty.parameters(), 1e-3)
+    optimizer = PlainAdam(novelty.parameters(), lr=1e-3)
 
     def points(count: int, low: float, high: float) -> torch.Tensor:
         return torch.rand(count, 2, generator=generator) * torch.tensor([high - low, 2.0]) + torch.tensor([low, -1.0])
 
     for _ in range(400):
-        optimizer.minimize(novelty(points(128, -1.0, 0.0)).mean())
+        optimizer.minimize(novelty.error(*novelty.look(points(128, -1.0, 0.0))).mean())
     before = {name: value.clone() for name, value in novelty.random.state_dict().items()}
-    reward = novelty.reward(torch.cat([points(116, -1.0, 0.0), points(12, 0.6, 1.0)]))
+    reward = novelty.reward(*novelty.look(torch.cat([points(116, -1.0, 0.0), points(12, 0.6, 1.0)])))
     assert reward[:116].mean() < 0.5 * reward[116:].mean()
     assert (reward >= 0).all()  # the mean is not subtracted
     assert all(torch.equal(value, novelty.random.state_dict()[name]) for name, value in before.items())
@@ -60,7 +60,8 @@ def test_a_visited_region_is_less_novel_than_an_unseen_one():
 
 def test_novelty_is_told_in_units_of_its_running_deviation():
     novelty, points = seeded(Novelty(SIZES, 2)), torch.randn(500, 2, generator=torch.Generator().manual_seed(0))
-    error, reward = novelty(points).detach(), novelty.reward(points)
+    seen = novelty.look(points)
+    error, reward = novelty.error(*seen).detach(), novelty.reward(*seen)
     torch.testing.assert_close(reward, error / error.std(correction=0), rtol=1e-4, atol=1e-5)
     assert reward.requires_grad is False
 
@@ -72,7 +73,7 @@ def encoded(encoder, b, walk, rows):
 
 def test_contrastive_loss_learns_which_skill_a_transition_shows():
     walk, encoder, b = random_walk(2000), seeded(ContrastiveEncoder(SIZES, 2)), seeded(BackwardNet(2, 32, 8), 1)
-    optimizer, generator, n = adam(encoder.parameters(), 1e-3), torch.Generator().manual_seed(2), 128
+    optimizer, generator, n = PlainAdam(encoder.parameters(), lr=1e-3), torch.Generator().manual_seed(2), 128
     losses = []
     for _ in range(500):
         query, key = encoded(encoder, b, walk, torch.randint(1999, (n,), generator=generator))
