@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rl_core.bundle import Bundle
@@ -84,7 +85,8 @@ def random_actions(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str
         run_dir: not used.
     """
     env = make_world(config["world"], **config.get("world_kwargs", {}))
-    contract, points, episode = contract_of(env), [], 0
+    contract, episode = contract_of(env), 0
+    points: list[NDArray[np.float32]] = []
     history, columns = ChannelHistory(contract), goal_columns(contract, config["cells"]["channel"])
     while len(points) < config["steps"]:
         for step in rollout(RandomPolicy(contract), [env], [derive_seed(seed, "episode", episode)]):
