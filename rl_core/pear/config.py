@@ -80,8 +80,8 @@ class PEARConfig(Config):
     rebuild_every: int = 50
     """p, episodes between two relabellings of the demonstrations; 0 = only before the first episode (ablation) [code: 50 or 100]."""
     threshold: Literal["absolute", "normalized"] = "absolute"
-    """Below what a state is out of reach: the soft value of a goal c steps away less threshold_margin, or threshold_percent of the spread
-    of Q over the demonstration's future [here; code: normalized]."""
+    """Below what a state is out of reach: the value of a goal c steps away less threshold_margin, as measured from that of being at a goal,
+    or threshold_percent of the spread of Q over the demonstration's future [here; code: normalized]."""
     threshold_margin: float = 2.0
     """How far below the value of a goal c steps away the absolute threshold lies [here]."""
     threshold_percent: int = 10

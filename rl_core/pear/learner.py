@@ -100,10 +100,6 @@ class PEARLearner:
         """Values (B,) of reaching `goal` (B, G) from `observation` (B, O): the lower level's, see `LevelLearner.value`."""
         return self.levels["low"].value(self.scaling(torch.from_numpy(observation), torch.from_numpy(goal))).cpu().numpy()
 
-    def lower_entropy(self, observation: Array, goal: Array) -> float:
-        """Mean entropy, in nats, of the lower level's actions towards `goal` (B, G) from `observation` (B, O)."""
-        return self.levels["low"].mean_entropy(self.scaling(torch.from_numpy(observation), torch.from_numpy(goal)))
-
     def policy(self) -> HierarchicalPolicy:
         """The deterministic policy; it shares the weights."""
         return self._policy({})

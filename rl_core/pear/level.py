@@ -89,12 +89,6 @@ class LevelLearner:
         return self.critic(state, self.actor.mode(state)).amin(0)
 
     @torch.no_grad()
-    def mean_entropy(self, state: Tensor) -> float:
-        """-E log pi(a | s, g) in nats over states (B, I); by always the same noise, so that asking changes nothing."""
-        noise = torch.randn(len(state), self.actor.outputs, generator=torch.Generator().manual_seed(0)).to(self.device)
-        return -float(self.actor.sample(state, noise)[1].mean())
-
-    @torch.no_grad()
     def critic_targets(self, rows: Rows) -> Tensor:
         """y (B,), with the soft value min Q'(s', a') - alpha log pi(a' | s')."""
         action, log_prob = self.actor.sample(rows.next_state, self._normal(*rows.action.shape))

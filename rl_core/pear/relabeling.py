@@ -1,8 +1,8 @@
 """Adaptive relabelling: the lower level's critic says how far along a demonstration it can get, and that state becomes the subgoal.
 
-From index t of a demonstration, the values q_j = min_h Q_h(s_t, phi(s_j), pi(s_t, phi(s_j))) of all later states are asked for; the subgoal
-is the last state before the first one whose value is below the threshold, at least t + 1 and at most t + c. Then t moves there. All
-demonstrations are walked together, one batched forward pass a segment; nothing is rolled out.
+From index t of a demonstration, the values q_j = min_h Q_h(s_t, phi(s_j), pi(s_t, phi(s_j))) of s_t itself and of all later states are
+asked for; the subgoal is the last state before the first one whose value is below the threshold, at least t + 1 and at most t + c. Then t
+moves there. All demonstrations are walked together, one batched forward pass a segment; nothing is rolled out.
 """
 
 from __future__ import annotations
@@ -18,27 +18,18 @@ from rl_core.pear.worlds import Array, Demonstration, GoalSpace
 ValueFunction = Callable[[Array, Array], Array]
 """Observations (B, O) and goals (B, G) -> values (B,)."""
 
-Reachable = Callable[[Array, NDArray[np.bool_]], NDArray[np.bool_]]
-"""Values (B, J) of later states, and which of them there are (B, J) -> within reach (B, J)."""
+Reachable = Callable[[Array, Array, NDArray[np.bool_]], NDArray[np.bool_]]
+"""Value of the state itself as a goal (B,), values of later states (B, J), which of them there are (B, J) -> within reach (B, J)."""
 
 
-def absolute_threshold(config: PEARConfig, entropy: float = 0.0) -> float:
-    """-(1 - gamma^c + alpha (-H)^+) / (1 - gamma) - margin: a little below the soft value of a goal that is c steps of -1 away.
+def within_steps(config: PEARConfig) -> Reachable:
+    """Within reach: q >= q_0 - (1 - gamma^c) / (1 - gamma) - margin: a little below c steps of -1 before being there, which has value q_0.
 
-    The second term is what SAC's critic is charged for a policy of negative entropy, for ever, at the goal too: 15 steps' worth at H = -3
-    and alpha = 0.05, so that without it a sharp policy would seem to reach nothing. A positive entropy raises no value above 0.
-
-    Args:
-        config: gamma, c, alpha and margin.
-        entropy: H, the lower policy's, in nats.
+    q_0 <= 0 is 0 in theory. SAC's critic charges what the policy lacks in entropy, on the way and at the goal, for ever, and a learned
+    critic lags behind; both lower all values alike, so that without q_0 a good lower level would seem to reach nothing.
     """
-    charge = config.entropy * max(-entropy, 0.0)
-    return -(1.0 - config.gamma**config.primitive_steps + charge) / (1.0 - config.gamma) - config.threshold_margin
-
-
-def above(limit: float) -> Reachable:
-    """Within reach: q >= limit."""
-    return lambda values, there: values >= limit
+    steps = (1.0 - config.gamma**config.primitive_steps) / (1.0 - config.gamma)
+    return lambda here, values, there: values >= (np.minimum(here, 0.0) - steps - config.threshold_margin)[:, None]
 
 
 def above_percent(percent: int) -> Reachable:
@@ -47,7 +38,7 @@ def above_percent(percent: int) -> Reachable:
     The anchor above is 0, the value of a goal that is reached already. With percent = 0 everything is within reach.
     """
 
-    def reachable(values: Array, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def reachable(here: Array, values: Array, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
         below_zero = np.minimum(values, 0.0)
         lowest = np.where(there, below_zero, 0.0).min(axis=1, keepdims=True)
         share = np.divide(below_zero, lowest, out=np.zeros_like(below_zero), where=lowest < 0.0)
@@ -56,10 +47,10 @@ def above_percent(percent: int) -> Reachable:
     return reachable
 
 
-def threshold_of(config: PEARConfig, entropy: float = 0.0) -> tuple[Reachable, int | None]:
-    """The rule of a configuration, and how many later states it must see (None = all); `entropy` as in `absolute_threshold`."""
+def threshold_of(config: PEARConfig) -> tuple[Reachable, int | None]:
+    """The rule of a configuration, and how many later states it must see (None = all)."""
     if config.threshold == "absolute":
-        return above(absolute_threshold(config, entropy)), config.primitive_steps
+        return within_steps(config), config.primitive_steps
     return above_percent(config.threshold_percent), None
 
 
@@ -80,13 +71,13 @@ def segment_ends(
     now = np.zeros(len(demonstrations), np.int64)
     while len(active := np.flatnonzero(now < last)):
         window = int((last - now).max()) if ahead is None else min(ahead, int((last - now).max()))
-        later = now[active, None] + np.arange(1, window + 1)
-        there = later <= last[active, None]
-        later = np.minimum(later, last[active, None])
+        asked = now[active, None] + np.arange(window + 1)
+        there = asked[:, 1:] <= last[active, None]
+        asked = np.minimum(asked, last[active, None])
         states = np.stack([demonstrations[i].observation[now[i]] for i in active])
-        goals = np.stack([demonstrations[i].achieved[index] for i, index in zip(active, later, strict=True)])
-        q = values(np.repeat(states, window, axis=0), goals.reshape(-1, goals.shape[-1])).reshape(there.shape)
-        within = reachable(q, there) & there
+        goals = np.stack([demonstrations[i].achieved[index] for i, index in zip(active, asked, strict=True)])
+        q = values(np.repeat(states, window + 1, axis=0), goals.reshape(-1, goals.shape[-1])).reshape(asked.shape)
+        within = reachable(q[:, 0], q[:, 1:], there) & there
         # argmin finds the first False; a row without one reaches everything that is there.
         steps = np.where(within.all(axis=1), window, within.argmin(axis=1))
         now[active] += np.clip(steps, 1, np.minimum(cap, last[active] - now[active]))

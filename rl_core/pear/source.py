@@ -139,9 +139,7 @@ class PEARSource:
         if config.switches.relabeling == "none" or not due:
             return
         if config.switches.relabeling == "adaptive":
-            observation = np.concatenate([demonstration.observation for demonstration in self.demonstrations])
-            achieved = np.concatenate([demonstration.achieved for demonstration in self.demonstrations])
-            reachable, ahead = threshold_of(config, self.learner.lower_entropy(observation, achieved))
+            reachable, ahead = threshold_of(config)
             values, cap = self.learner.lower_value, config.primitive_steps
             self._use_ends(segment_ends(self.demonstrations, values, reachable, cap=cap, ahead=ahead))
         else:

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from rl_core.pear.relabeling import (
-    above,
     above_percent,
-    absolute_threshold,
     fixed_ends,
     goal_rows,
     higher_rows,
@@ -25,6 +23,10 @@ SPACE = GoalSpace(centre=np.array([10.0, 0.0]), half_width=np.array([20.0, 0.0])
 def within_radius(radius: int):
     """Q is -1 where the goal lies at most `radius` states ahead, -50 beyond."""
     return lambda observation, goal: np.where(goal[:, 0] - observation[:, 0] <= radius, -1.0, -50.0).astype(np.float32)
+
+
+def above(limit: float):
+    return lambda here, values, there: values >= limit
 
 
 @pytest.mark.parametrize("radius", [1, 3, 4])
@@ -95,20 +97,22 @@ def test_normalised_values_of_an_untrained_critic_are_no_division_by_zero() -> N
 
 
 def test_absolute_threshold_is_below_a_goal_c_steps_away_and_above_never() -> None:
-    config = tiny(primitive_steps=15, gamma=0.99, threshold_margin=2.0)
-    assert absolute_threshold(config) == pytest.approx(-13.994 - 2.0, abs=1e-3)
+    reachable, ahead = threshold_of(tiny(primitive_steps=15, gamma=0.99, threshold_margin=2.0))
+    values = np.array([[-13.994 - 1.999, -13.994 - 2.001, -100.0]])
+    assert reachable(np.zeros(1), values, values < 0).tolist() == [[True, False, False]] and ahead == 15
+    assert reachable(np.ones(1), values, values < 0).tolist() == [[True, False, False]]  # no true value lies above 0
 
 
-def test_regression_a_sharp_policy_is_not_taken_for_one_that_reaches_nothing() -> None:
+@pytest.mark.parametrize("charge", [0.0, -15.0, -40.0])
+def test_regression_a_critic_that_is_low_everywhere_is_not_taken_for_a_lower_level_that_reaches_nothing(charge) -> None:
     """At an entropy of -3 nats the soft value of staying at a goal is -15, about that of a goal 15 steps away without it."""
-    config = tiny(primitive_steps=15, gamma=0.99, entropy=0.05, threshold_margin=2.0)
-    charged = -0.05 * 3.0 / (1.0 - 0.99)
 
     def values(observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
-        return (charged - (1.0 - 0.99 ** (goal[:, 0] - observation[:, 0])) / 0.01).astype(np.float32)
+        return (charge - (1.0 - 0.99 ** (goal[:, 0] - observation[:, 0])) / 0.01).astype(np.float32)
 
-    ends = [segment_ends([line(31)], values, threshold_of(config, entropy)[0], cap=15) for entropy in (-3.0, 0.0, 1.0)]
-    assert ends[0] == [[15, 30]] and len(ends[1][0]) > 10 and ends[2] == ends[1]
+    rules = [threshold_of(tiny(primitive_steps=c, gamma=0.99, threshold_margin=0.5))[0] for c in (15, 4)]
+    ends = [segment_ends([line(31)], values, rule, cap=15) for rule in rules]
+    assert ends == [[[15, 30]], [[4, 8, 12, 16, 20, 24, 28, 30]]]
 
 
 def test_segments_lengthen_as_the_lower_level_improves() -> None:
