@@ -22,7 +22,10 @@ class Arguments:
     A ratio above 1 means ours is better. Benchmarks run from a source tree.
     """
 
-    name: Annotated[Literal["sim", "replay", "policy", "contractive", "ros", "jitter", "filter", "data", "retrieval"], tyro.conf.Positional]
+    name: Annotated[
+        Literal["sim", "replay", "policy", "contractive", "dvfb", "pear", "ros", "jitter", "filter", "data", "retrieval"],
+        tyro.conf.Positional,
+    ]
     """What to measure."""
     seconds: float | None = None
     """How long to measure, for benchmarks that run for a set time (ros, jitter)."""

@@ -14,6 +14,7 @@ from rl_core.contract import RobotContract
 from rl_core.contractive.certificate import PREFIX
 from rl_core.errors import ArmstackError
 from rl_core.methods import load_policy
+from rl_core.pear.policy import HierarchicalPolicy
 from rl_core.policy import Policy
 from rl_core.training.evaluation import EvaluationResult, check_disjoint, evaluate, evaluation_seeds
 from rl_core.training.worlds import MakeEnv
@@ -32,6 +33,7 @@ class Arguments:
       armstack eval runs/dac/bundle --task lift --episodes 50 --video lift.mp4
       armstack eval runs/dac/bundle --task lift --episodes 10 --ros --record runs/recording
       armstack eval runs/sac/bundle --env Pendulum-v1
+      armstack eval runs/maze/bundle --env armstack/Maze-v0 --video maze.mp4
     """
 
     bundle: Annotated[Path, tyro.conf.Positional]
@@ -58,7 +60,7 @@ class Arguments:
     """With --ros: folder for the MCAP recording (`bag`, then `bag_1`, ...), its episodes' figures (`episodes.json`, ...) and, of a policy
     with a certificate, V over time with its bound (`certificate.png`, ...)."""
     video: Path | None = None
-    """MP4 of the first episode (in-process)."""
+    """MP4 of the first episode (in-process); of a policy in two levels, with the subgoals it asks for."""
     data: Path | None = None
     """The training data: checks that no evaluation seed was collected with."""
     json: bool = False
@@ -139,9 +141,15 @@ def main(argv: list[str]) -> int:
             result = evaluate(policy, make, seeds, n_envs=arguments.n_envs, sha256=bundle_sha256(arguments.bundle))
     figures = result.to_dict(rows=False)
     if arguments.video is not None:
-        from rl_core.training.video import record_episode
+        make = _make_env(arguments, policy.contract, render_mode="rgb_array")
+        if isinstance(policy, HierarchicalPolicy):
+            from robot_bridge.subgoal_video import record_subgoals
 
-        record_episode(policy, _make_env(arguments, policy.contract, render_mode="rgb_array"), seeds[0], arguments.video)
+            record_subgoals(policy, make, seeds[0], arguments.video)
+        else:
+            from rl_core.training.video import record_episode
+
+            record_episode(policy, make, seeds[0], arguments.video)
         figures["video"] = str(arguments.video)
     if bag is not None:
         rows = bag.with_name(f"{bag.name.replace('bag', 'episodes', 1)}.json")

@@ -12,6 +12,7 @@ from typing import Any
 
 import tyro
 
+from rl_core.errors import ArmstackError
 from rl_core.method_list import METHODS
 from rl_core.methods import get_method
 from rl_core.training.config import ConfigError
@@ -46,6 +47,8 @@ class PretrainArguments:
     """Episodes of each evaluation and reward."""
     resume: bool = False
     """Go on from the newest checkpoint of the run folder, if there is one."""
+    pictures: bool = True
+    """At the end draw coverage.png, calibration.png (predicted against measured values of skills) and skills.mp4 into the run folder."""
     json: bool = False
     """Print one JSON object on the last line."""
 
@@ -93,7 +96,21 @@ def main(argv: list[str]) -> int:
     if result.bundle is None:
         console.print(f"stopped; {arguments.run_dir} keeps what was done: the same command with --resume goes on")
     else:
+        if arguments.pictures:
+            _draw(arguments.run_dir, arguments.env)
         console.print(f"bundle: {result.bundle}; a task: armstack solve {result.bundle} --env {arguments.env} --reward NAME --out FOLDER")
     if arguments.json:
         emit_json(json.loads(json.dumps(figures, default=str)))
     return result.exit_code
+
+
+def _draw(run_dir: Path, env: str) -> None:
+    """Pictures of what is trained already: one that cannot be drawn is no failure of the run."""
+    from robot_bridge.exploration_pictures import draw_exploration
+
+    try:
+        with console.status("drawing"):
+            files = draw_exploration(run_dir, env)
+        console.print(f"pictures: {', '.join(map(str, files))}")
+    except ArmstackError as error:
+        console.print(f"pictures: {error}")

@@ -124,6 +124,10 @@ def main(argv: list[str]) -> int:
         )
     else:
         console.print(f"bundle: {result.bundle}")
+        from robot_bridge.curriculum_picture import draw_curriculum
+
+        if (picture := draw_curriculum(arguments.run_dir)) is not None:
+            console.print(f"curriculum: {picture}")
     if arguments.json:
         emit_json(json.loads(json.dumps(figures, default=str)))
     return result.exit_code

@@ -1,4 +1,4 @@
-"""Pictures of exploration: coverage over training, paths of skills, and a video with one skill a tile."""
+"""Pictures of exploration: coverage over training, paths of skills, calibration of their values, and a video with one skill a tile."""
 
 from __future__ import annotations
 
@@ -74,6 +74,28 @@ def draw_paths(paths: Mapping[str, ArrayLike], file: str | Path, *, box: Box, wa
     axes.set(xlim=(x0, x1), ylim=(y0, y1), aspect="equal")
     axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     _draw_walls(axes, walls)
+    return _save(figure, file)
+
+
+def draw_calibration(predicted: ArrayLike, measured: ArrayLike, file: str | Path) -> Path:
+    """Predicted values (n,) of skills over their measured returns (n,), with the line on which both are equal.
+
+    Raises:
+        ArmstackError: nothing to draw.
+    """
+    x, y = np.asarray(measured, np.float64), np.asarray(predicted, np.float64)
+    if not len(x):
+        raise ArmstackError(f"{file}: no skills to draw")
+    figure, panels = _panels(1, 1, side=4.5)
+    axes = panels[0][0]
+    ends = [float(np.min([x, y])), float(np.max([x, y]))]
+    axes.plot(ends, ends, "k--", linewidth=1, label="equal")
+    axes.plot(x, y, "o", color="C0", markersize=4)
+    varies = len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0
+    axes.set(xlabel="measured discounted return", ylabel="predicted, F(s, z, a) . z at the start")
+    axes.set_title(f"{len(x)} skills, correlation {np.corrcoef(x, y)[0, 1]:.2f}" if varies else f"{len(x)} skills", fontsize=9)
+    axes.legend(fontsize=8)
+    axes.grid(alpha=0.3)
     return _save(figure, file)
 
 

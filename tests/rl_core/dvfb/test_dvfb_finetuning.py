@@ -51,6 +51,14 @@ def test_mapped_rewards_have_the_mean_of_the_implicit_reward(scale):
     assert mapped.mean().item() == pytest.approx(float(implicit.mean()), rel=1e-3)
 
 
+@pytest.mark.parametrize("mapped", [True, False])
+def test_rewards_in_other_units_lead_to_the_same_actor_where_they_are_mapped(mapped):
+    bundle = solved()
+    learners = [tuner(bundle=bundle, reward_scale=scale, reward_mapping=mapped) for scale in (1.0, 100.0)]
+    losses = [[float(learner.update(rewarded_batch(seed))["loss/critic"]) for seed in range(3)] for learner in learners]
+    assert (losses[1] == pytest.approx(losses[0], rel=1e-3)) is mapped
+
+
 def test_the_mapping_cannot_turn_a_task_around():
     for sign_task, sign_implicit in ((1, -1), (-1, 1), (-1, -1)):
         mapping = RewardMapping()

@@ -57,6 +57,17 @@ def test_zero_shot_returns_are_logged_for_each_named_reward(tmp_path):
         pretrain("dvfb", "Pendulum-v1", tmp_path / "third", overrides=SMALL, rewards=("left",))
 
 
+def test_a_reward_that_no_state_has_yet_ends_no_training(tmp_path):
+    run(tmp_path / "run", updates=20, rewards=("left", "never"))
+    last = list(read_metrics(tmp_path / "run"))[-1]
+    assert last["eval/unseen_tasks"] == 1 and "eval/never_return" not in last and last["eval/return_mean"] == last["eval/left_return"]
+
+
+def test_the_replay_is_kept_whole_though_the_last_checkpoint_is_older(tmp_path):
+    run(tmp_path / "run", updates=27)  # ends within an episode of 20 steps
+    assert ReplayBuffer.load(tmp_path / "run" / "replay").added >= 40 + 27 * 2 - 1
+
+
 def test_methods_that_need_rewards_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="armstack train"):
         pretrain("sac", WORLD, tmp_path)
