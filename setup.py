@@ -9,6 +9,7 @@ NAME = "armstack"
 # Upper bounds are the releases known to work together; constraints.txt pins what is tested.
 REQUIRES = [
     "av>=14,<19",
+    "docstring-parser>=0.15,<1",
     "dtaidistance>=2.3,<3",
     "gymnasium>=1.1,<1.5",
     "h5py>=3.10,<4",
@@ -82,12 +83,15 @@ STRAP = {
     "distributed": ["ray>=2.40,<2.61"],
 }
 
-WORLDS = {"dm-control": ["dm-control>=1.0.37,<1.0.38"]}  # newer wants mujoco >= 3.17
+WORLDS = {
+    "dm-control": ["dm-control>=1.0.37,<1.0.38"],  # newer wants mujoco >= 3.17
+    "kitchen": ["gymnasium-robotics>=1.4.2,<1.5"],  # meshes included, 47 MB
+}
 
 DEV = ["colcon-common-extensions", "hypothesis", "mypy", "pytest", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist"]
 DEV += ["ruff", "types-PyYAML", "types-psutil"]
 
-NODES = ["arm_node", "policy_node", "recorder_node", "episode_recorder_node", "camera_node", "teleop_node", "real_camera_node"]
+NODES = ["arm_node", "policy_node", "recorder_node", "episode_recorder_node", "camera_node", "teleop_node", "real_camera_node", "auxiliary_node"]
 
 setup(
     name=NAME,

@@ -33,6 +33,7 @@ for _name, _worlds, _options in (
     ("GoalBin", "sim_envs.arm.goal_worlds:ArmGoalWorlds", {"task": "goal_bin"}),
     ("GoalRing", "sim_envs.arm.goal_worlds:ArmGoalWorlds", {"task": "goal_ring"}),
     ("Rope", "sim_envs.rope.worlds:RopeWorlds", {}),
+    ("Kitchen", "sim_envs.kitchen.worlds:KitchenWorlds", {}),
 ):
     gymnasium.register(
         id=f"armstack/{_name}-v0",

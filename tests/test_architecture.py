@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FORBIDDEN = {
     "rl_core": {"sim_envs", "robot_bridge", "mujoco", "rclpy", "robosuite", "mink"},
-    "sim_envs": {"robot_bridge", "rclpy", "mink"},
+    "sim_envs": {"robot_bridge", "rclpy"},
 }
 PICKLES = {"pickle", "cloudpickle", "dill", "joblib", "shelve"}
 
