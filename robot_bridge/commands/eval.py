@@ -20,9 +20,11 @@ from rl_core.training.evaluation import EvaluationResult, check_disjoint, evalua
 from rl_core.training.worlds import MakeEnv
 from robot_bridge.collection import World, make_world
 from robot_bridge.commands.output import console, emit_json, figures_table
+from robot_bridge.control.hand_policy import fitted
 from robot_bridge.diagnosis import not_finite
 from robot_bridge.judged_world import JudgedWorld
 from robot_bridge.output_places import check_file, check_folder
+from sim_envs.arm.observation import world_contract
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +122,8 @@ def main(argv: list[str]) -> int:
     if arguments.episodes > 10_000:
         raise ArmstackError(f"--episodes: {arguments.episodes}, valid: at most 10000, the seeds of a set")
     policy = _load(arguments.bundle)
+    if arguments.env is None:
+        policy = fitted(policy, (world_contract(arguments.task),))
     if arguments.video is not None:
         check_file(arguments.video, "--video")
     bag = None

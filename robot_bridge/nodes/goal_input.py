@@ -8,12 +8,14 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped
 from numpy.typing import NDArray
 
-from rl_core.contract import RobotContract
-from robot_bridge.control.any_arm import GOAL
+from rl_core.contract import Channel, RobotContract
+from robot_bridge.control.any_arm import GOAL as POSE
 from robot_bridge.control.limits import ArmLimits
 from robot_bridge.nodes.messages import MessageError, pose_arrays
 
 TOPIC = "goal_pose"
+GOAL = (*POSE, Channel(name="goal_eef_pos", names=("x", "y", "z"), unit="m", frame="base"))
+"""What a policy may be told of it: the pose, or its position alone as where the observation channel `eef_pos` is to be (DVFB)."""
 
 
 class GoalInput:
@@ -49,7 +51,13 @@ class GoalInput:
         except MessageError as error:
             self.missing = f"the last goal was refused: {error}"
             raise
-        self.value, self.missing = {GOAL[0].name: position, GOAL[1].name: quaternion}, ""
+        told = (position, quaternion, position)
+        self.value, self.missing = {channel.name: values for channel, values in zip(GOAL, told, strict=True)}, ""
+
+    def refuse(self, value: Mapping[str, NDArray[np.float64]], reason: str) -> None:
+        """The policy cannot go to the goal `value`; nothing where another has come since."""
+        if self.value is value:
+            self.value, self.missing = None, f"the last goal was refused: {TOPIC}: {reason}"
 
     def _checked(self, message: PoseStamped) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if message.header.frame_id != self._frame:

@@ -78,6 +78,7 @@ class PolicyInputs:
         task: newest `task`; likewise.
         unusable: messages that could not be used, per topic.
         gate: whether the sender may ask for authority; under the lock of `changed`.
+        frame: of the arm's base, with the node's namespace.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class PolicyInputs:
         self._offer = offer
         self._assembler = ObservationAssembler(need)
         prefix = node.get_namespace().strip("/")
-        self._frame = f"{prefix}/base" if prefix else "base"
+        self.frame = f"{prefix}/base" if prefix else "base"
         self._stamps: dict[str, int] = {}
         self._joints: tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.float64], int] | None = None
         self._pose: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
@@ -103,7 +104,7 @@ class PolicyInputs:
         self._subscribe(DiagnosticArray, "arm/status", self._status)
         self._subscribe(String, "arm/authority", self._authority, EVENTS)
         self._subscribe(String, "episode", self._episode, EVENTS)
-        self.goal = GoalInput(need, offer.limits, self._frame)
+        self.goal = GoalInput(need, offer.limits, self.frame)
         if self.goal.needed:
             self._subscribe(PoseStamped, TOPIC, self.goal.receive)
         self.task = task
@@ -170,8 +171,8 @@ class PolicyInputs:
         return lambda message: self._put(channel, image_to_rgb(message), to_ns(message.header.stamp))
 
     def _pose_in_base(self, message: PoseStamped, topic: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if message.header.frame_id != self._frame:
-            raise MessageError(f"{topic}: frame {message.header.frame_id!r}, valid: {self._frame!r}")
+        if message.header.frame_id != self.frame:
+            raise MessageError(f"{topic}: frame {message.header.frame_id!r}, valid: {self.frame!r}")
         return pose_arrays(message, what=topic)
 
     def _status(self, message: DiagnosticArray) -> None:

@@ -25,14 +25,17 @@ from rl_core.contract import Channel, ContractMismatch, RobotContract
 from rl_core.contractive import Certificate
 from rl_core.errors import ArmstackError
 from rl_core.policy import Policy
-from robot_bridge.control.any_arm import GOAL
 from robot_bridge.control.decode import ActionDecoder
+from robot_bridge.control.explored_box import kept_inside
+from robot_bridge.control.hand_policy import fitted
 from robot_bridge.control.kinematics import Kinematics
 from robot_bridge.nodes.arm_offer import ArmOffer
+from robot_bridge.nodes.goal_input import GOAL
 from robot_bridge.nodes.json_requests import JsonClient, RequestError
 from robot_bridge.nodes.messages import diagnostic
 from robot_bridge.nodes.policy_inputs import PolicyInputs
 from robot_bridge.nodes.policy_monitor import TOPIC, PolicyMonitor, carried_certificate
+from robot_bridge.nodes.policy_subgoal import SubgoalPublisher
 from robot_bridge.nodes.policy_worker import PolicyWorker
 from robot_bridge.nodes.qos import LATCHED, STREAM, advertise, subscribe
 from robot_bridge.nodes.second_arm import own_gid, refuse_two_arms
@@ -68,6 +71,7 @@ class PolicyNode(LifecycleNode):
         self._policy: Policy | None = policy
         self._certificate = certificate
         self._monitor: PolicyMonitor | None = None
+        self._subgoals: SubgoalPublisher | None = None
         self._sha256 = ""
         self._error: NodeError | None = None
         self._active = False
@@ -105,7 +109,7 @@ class PolicyNode(LifecycleNode):
 
             torch.set_num_threads(int(self.get_parameter("threads").value or 1))
             loaded = Bundle.load(bundle)
-            self._policy, self._certificate = load_policy(loaded), carried_certificate(loaded)
+            self._policy, self._certificate = kept_inside(load_policy(loaded), loaded), carried_certificate(loaded)
             self._sha256 = bundle_sha256(bundle)
         except (ArmstackError, ValueError, OSError, ImportError) as error:
             self._error = NodeError(f"bundle {bundle!r} cannot be used: {error}")
@@ -176,11 +180,16 @@ class PolicyNode(LifecycleNode):
                 self._drive(self._policy, _completed(ArmOffer.from_json(text), cameras))
         except ContractMismatch as error:
             what_to_do = "The arm holds. Use a bundle trained for this arm and task, or start the matching task."
+            if "condition.skill" in str(error):
+                what_to_do = (
+                    "The arm holds. Nobody tells skills here: armstack solve BUNDLE --goal-channel eef_pos makes one that is told goals."
+                )
             self.failure.report(NodeError(f"{error}\n{what_to_do}"))
         except Exception as error:
             self.failure.report(error if isinstance(error, NodeError) else NodeError(f"{type(error).__name__}: {error}"))
 
     def _drive(self, policy: Policy, offer: ArmOffer) -> None:
+        policy = fitted(policy, offer.contracts)
         need: RobotContract = policy.contract
         offer.contract_for(need)
         refuse_two_arms(self)
@@ -191,6 +200,7 @@ class PolicyNode(LifecycleNode):
         sender = own_gid(self, "arm/command")
         if self._certificate is not None and self._monitor is None:
             self._monitor = PolicyMonitor(self._certificate, tell=advertise(self, String, TOPIC).publish, logger=self.get_logger())
+        self._subgoals = self._subgoals or SubgoalPublisher(self, policy, inputs.frame)
         worker = PolicyWorker(
             policy,
             ActionDecoder(need.action, Kinematics(offer.ik_model, site=offer.tool_frame), gripper=offer.limits.gripper),
@@ -203,6 +213,7 @@ class PolicyNode(LifecycleNode):
             logger=self.get_logger(),
             failed=self.failure.report,
             monitor=self._monitor,
+            subgoals=self._subgoals.tell,
         )
         self._inputs, self._worker = inputs, worker
         worker.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ import torch
 from rclpy.impl.rcutils_logger import RcutilsLogger
 from sensor_msgs.msg import JointState
 from tensordict import TensorDict
+from torch import Tensor
 from trajectory_msgs.msg import JointTrajectory
 
-from rl_core.policy import ActionChunk, Policy, PolicyState
+from rl_core.errors import ArmstackError
+from rl_core.policy import Policy
 from robot_bridge.control.command import JointCommand
 from robot_bridge.control.decode import ActionDecoder, ActionError
 from robot_bridge.control.kinematics import IKError
@@ -25,6 +27,7 @@ from robot_bridge.nodes.policy_inputs import PolicyInputs
 from robot_bridge.nodes.policy_monitor import PolicyMonitor
 from robot_bridge.nodes.spin import NodeError
 from robot_bridge.nodes.task_input import TOPIC as TASK_TOPIC
+from robot_bridge.nodes.timed_policy import TimedPolicy
 
 WARM_UP_CALLS = 5
 WARM_UP_PERIODS = 10
@@ -34,24 +37,6 @@ _PATIENCE = 0.5
 
 Take = Callable[[], bool]
 """Asks for authority; whether it was granted. May take a while."""
-
-
-class _TimedPolicy:
-    """A policy, with the time of every `act`."""
-
-    def __init__(self, policy: Policy, latency: Latency) -> None:
-        self._policy = policy
-        self._latency = latency
-        self.contract = policy.contract
-        self.prepare = policy.prepare
-        self.reset = policy.reset
-        self.reset_rows = policy.reset_rows
-
-    def act(self, obs: TensorDict, condition: TensorDict, state: PolicyState) -> tuple[ActionChunk, PolicyState]:
-        start = time.perf_counter()
-        result = self._policy.act(obs, condition, state)
-        self._latency.add("inference", time.perf_counter() - start)
-        return result
 
 
 class PolicyWorker:
@@ -69,6 +54,7 @@ class PolicyWorker:
         logger: of the node.
         failed: told an error that ends the node.
         monitor: judges every inference; after its hold the policy waits until it is started again. None for a policy without certificate.
+        subgoals: told what each inference was said to act towards (`PolicyRunner.info`) and the stamp of its observation, ns.
 
     Attributes:
         latency: observation age, inference, decode, publish; deadline misses.
@@ -89,10 +75,11 @@ class PolicyWorker:
         logger: RcutilsLogger,
         failed: Callable[[BaseException], None],
         monitor: PolicyMonitor | None = None,
+        subgoals: Callable[[Mapping[str, Tensor], int], None] = lambda info, stamp_ns: None,
     ) -> None:
         self.latency = Latency(warm_up=WARM_UP_PERIODS)
         self.skipped = 0
-        self._policy = _TimedPolicy(policy, self.latency)
+        self._policy = TimedPolicy(policy, self.latency)
         self._runner = PolicyRunner(self._policy, decoder, sender=sender)
         self._period_s = policy.contract.action.period_s
         self._inputs = inputs
@@ -105,6 +92,8 @@ class PolicyWorker:
         self._logger = logger
         self._failed = failed
         self._monitor = monitor
+        self._subgoals = subgoals
+        self._example: Mapping[str, Any] = getattr(policy, "example_condition", {})
         self._episode = (-1, -1)  # index and stamp: the index of another arm node begins anew
         self._acted: tuple[tuple[int, int], int] | None = None
         self._goal: Any = None
@@ -151,7 +140,7 @@ class PolicyWorker:
         task = self._inputs.task
         if task is not None and task.instructions:
             nowhere[TASK_TOPIC] = task.instructions[0]
-        state, condition = self._policy.reset([0]), self._policy.prepare(nowhere)
+        state, condition = self._policy.reset([0]), self._policy.prepare({**nowhere, **self._example})
         for _ in range(WARM_UP_CALLS):
             chunk, state = self._policy.act(zeros, condition, state)
         return int(chunk.values.shape[1])
@@ -238,7 +227,14 @@ class PolicyWorker:
             return False
         if goal is not self._goal or said != self._said:
             condition: dict[str, Any] = {**(goal or {}), **said}
-            self._runner.set_condition(condition)
+            try:
+                self._runner.set_condition(condition)
+            except ArmstackError as error:
+                if goal is None:
+                    raise
+                with self._inputs.changed:
+                    self._inputs.goal.refuse(goal, str(error))
+                return self._is_told()
             shown = {name: value if isinstance(value, str) else value.round(3).tolist() for name, value in condition.items()}
             self._logger.info(f"goal: {', '.join(f'{name} {value}' for name, value in shown.items())}")
         self._goal, self._said = goal, said
@@ -262,7 +258,7 @@ class PolicyWorker:
     def _step(self) -> JointCommand | None:
         snapshot, status = self._inputs.snapshot(), self._inputs.status
         self.latency.add("observation_age", max(0, self._inputs.now_ns() - snapshot.stamp_ns) * 1e-9)
-        start = time.perf_counter()
+        start, command = time.perf_counter(), None
         try:
             command = self._runner.step(
                 snapshot.observation, snapshot.stamp_ns, snapshot.measured, accepts=status.accepts, moving=status.state == "moving"
@@ -273,6 +269,8 @@ class PolicyWorker:
             return None
         finally:
             self.latency.add("decode", time.perf_counter() - start - self._runner.waited_s)
+            if self._runner.inferred:
+                self._subgoals(self._runner.info, snapshot.stamp_ns if command is None else command.stamp_ns)
             if self._runner.action is not None:
                 stamp_ns, source = snapshot.measured.stamp_ns, self._runner.source
                 self._tell(action_message(self._action_names, self._runner.action, stamp_ns=stamp_ns, source=source))

@@ -17,7 +17,7 @@ from robot_bridge.control.clock import Clock
 from robot_bridge.control.settings import FilterSettings
 from robot_bridge.nodes.episode_requests import End, ended
 from robot_bridge.nodes.json_requests import RequestError
-from sim_envs.arm.observation import ActionKind, world_contract
+from sim_envs.arm.observation import ActionKind, targets, world_contract
 from sim_envs.arm.push import Push
 from sim_envs.arm.tasks import find_task
 from sim_envs.arm.world import ArmWorld
@@ -47,8 +47,8 @@ class WorldArm(SimulatedArm):
         own = tuple(world_contract(task, action) for action in ACTIONS)
         self.contracts = (*own, any_arm_contract(own[0]))
         self.description = self.world.kinematics_xml()
-        self.object_names = tuple(self.world.state().objects)
-        self.objects: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        self.objects = self._placed()
+        self.object_names = tuple(self.objects)
         self.rewards: deque[tuple[int, float]] = deque(maxlen=_KEPT)
         self.forces: deque[tuple[int, NDArray[np.float64]]] = deque(maxlen=_KEPT)
         self._push: tuple[Push, int] | None = None  # with the period of the episode in which it begins
@@ -65,7 +65,7 @@ class WorldArm(SimulatedArm):
         """See `Arm.read`; the objects' poses of the same instant are kept in `objects`."""
         with self._lock:
             state = super().read()
-            self.objects = self.world.state().objects
+            self.objects = self._placed()
         if self._stamps is None:
             return state
         return ArmState(
@@ -76,6 +76,11 @@ class WorldArm(SimulatedArm):
             ee_pos=state.ee_pos,
             ee_quat=state.ee_quat,
         )
+
+    def _placed(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Objects, goals, and where a task with goals of hand and object wants them, without a heading; position and quaternion of each."""
+        reading = self.world.state()
+        return reading.objects | {name: (at, np.array([0.0, 0.0, 0.0, 1.0])) for name, at in targets(reading, self.task).items()}
 
     def command(self, positions: NDArray[np.float64], period_s: float) -> None:
         """See `Arm.command`; while a reset is under way nothing moves."""

@@ -11,6 +11,7 @@ from rl_core.contract import Action, Channel, Gripper, RobotContract
 from rl_core.data.derived import add_derived
 from sim_envs.arm.scene import ARM_JOINTS, GRIPPER_OPEN, Controller
 from sim_envs.arm.tasks import find_task
+from sim_envs.arm.tasks.goal_tasks import GoalTask
 from sim_envs.arm.world import ArmReading
 
 ActionKind = Literal["ee_delta", "joint_delta"]
@@ -49,7 +50,15 @@ def observation(reading: ArmReading, task: str) -> dict[str, np.ndarray]:
         channels[f"{name}_pos"], channels[f"{name}_quat"] = reading.objects[name]
     for name in kind.goals:
         channels[f"{name}_pos"] = reading.objects[name][0]
+    for name, position in targets(reading, task).items():
+        channels[f"{name}_pos"] = position
     return add_derived(channels)
+
+
+def targets(reading: ArmReading, task: str) -> dict[str, np.ndarray]:
+    """name -> where hand or object shall be (3,), metres; empty for a task without a goal for both."""
+    kind = find_task(task)
+    return kind.targets(reading.objects["goal"][0]) if isinstance(kind, GoalTask) else {}
 
 
 def world_contract(task: str, action: ActionKind = "ee_delta", controller: Controller = "joint_position") -> RobotContract:
@@ -59,7 +68,8 @@ def world_contract(task: str, action: ActionKind = "ee_delta", controller: Contr
         ValueError: unknown task or action kind; names the valid ones.
     """
     kind = find_task(task)
-    points = (*kind.objects, *kind.goals)
+    aims = tuple(kind.targets(np.zeros(3))) if isinstance(kind, GoalTask) else ()
+    points = (*kind.objects, *kind.goals, *aims)
     channels = [
         Channel(name="joint_pos", names=ARM_JOINTS, unit="rad", rate_hz=20.0),
         Channel(name="joint_vel", names=ARM_JOINTS, unit="rad/s", rate_hz=20.0),

@@ -18,7 +18,7 @@ from robot_bridge.collection import CollectionPlan, make_world, record_episode
 
 
 class RecordingPolicy:
-    """A policy that keeps what it saw and did; calls on zeros (the warm-up) are left out."""
+    """A policy that keeps what it saw, did and said of it; calls on zeros (the warm-up) are left out."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -26,14 +26,18 @@ class RecordingPolicy:
         self.prepare = policy.prepare
         self.reset = policy.reset
         self.reset_rows = policy.reset_rows
+        self.subgoal_channel = getattr(policy, "subgoal_channel", None)
+        self.example_condition = getattr(policy, "example_condition", {})
         self.observations: list[dict[str, np.ndarray]] = []
         self.actions: list[np.ndarray] = []
+        self.info: list[dict[str, np.ndarray]] = []
 
     def act(self, obs: TensorDict, condition: TensorDict, state: PolicyState) -> tuple[ActionChunk, PolicyState]:
         chunk, after = self._policy.act(obs, condition, state)
         if any(bool(torch.any(value)) for value in obs.values()):
             self.observations.append({str(name): value.numpy().copy() for name, value in obs.items()})
             self.actions.append(chunk.values.numpy().copy())
+            self.info.append({name: value.numpy().copy() for name, value in chunk.info.items()})
         return chunk, after
 
 

@@ -87,8 +87,12 @@ class GoalTask:
 
     def desired(self, world: World) -> np.ndarray:
         """Where hand and thing shall be (6,), metres."""
-        thing = world.object_pos("goal") + self.rest
-        return np.concatenate([thing + self.grasp + (0.0, 0.0, self.retreat), thing])
+        return np.concatenate(list(self.targets(world.object_pos("goal")).values()))
+
+    def targets(self, place: np.ndarray) -> dict[str, np.ndarray]:
+        """Where hand and thing shall be (3,), metres, with `goal` at `place`; each gives a channel `NAME_pos`, as goals do."""
+        thing = place + self.rest
+        return {"goal_eef": thing + self.grasp + (0.0, 0.0, self.retreat), f"goal_{self.thing}": thing}
 
     def distance_left(self, world: World) -> float:
         """Of hand and thing together, metres."""

@@ -14,13 +14,13 @@ from rl_core.contract import ContractMismatch, Gripper
 from robot_bridge.arms.franka import franka_limits
 from robot_bridge.arms.trossen import widowx_limits
 from robot_bridge.arms.ur import ur_limits
-from robot_bridge.control.any_arm import GOAL, any_arm_contract, share_of_opening
+from robot_bridge.control.any_arm import any_arm_contract, share_of_opening
 from robot_bridge.control.decode import ActionDecoder
 from robot_bridge.control.kinematics import Kinematics
 from robot_bridge.control.limits import ArmLimits, panda_limits
 from robot_bridge.nodes.arm_offer import ArmOffer
 from robot_bridge.nodes.driven_arm import offered_contracts
-from robot_bridge.nodes.goal_input import GoalInput
+from robot_bridge.nodes.goal_input import GOAL, GoalInput
 from robot_bridge.nodes.messages import MessageError
 from sim_envs.arm.observation import world_contract
 from sim_envs.arm.scene import kinematics_xml
@@ -72,6 +72,26 @@ def test_what_is_no_goal_is_refused_and_ends_the_one_before(message: PoseStamped
     assert goal.value is None and goal.missing.startswith("the last goal was refused: goal_pose: ")
     goal.receive(_goal())
     assert goal.value is not None and not goal.missing
+
+
+def test_a_goal_the_policy_cannot_take_is_ended_unless_another_came_since() -> None:
+    goal = _input()
+    goal.receive(_goal())
+    first = goal.value
+    assert first is not None
+    goal.receive(_goal())
+    goal.refuse(first, "too late")
+    assert goal.value is not None and not goal.missing
+    goal.refuse(goal.value, "0.3 m from the nearest carried state")
+    assert goal.value is None and goal.missing == "the last goal was refused: goal_pose: 0.3 m from the nearest carried state"
+
+
+def test_a_policy_that_is_told_where_its_hand_shall_be_is_told_the_goals_position() -> None:
+    (channel,) = (channel for channel in GOAL if channel.name == "goal_eef_pos")
+    goal = GoalInput(dataclasses.replace(world_contract("reach"), condition=(channel,)), panda_limits(), "base")
+    assert goal.needed and goal.missing
+    goal.receive(_goal(position=(0.5, -0.1, 0.2)))
+    assert goal.value is not None and goal.value["goal_eef_pos"].tolist() == [0.5, -0.1, 0.2]
 
 
 def test_a_policy_without_a_condition_waits_for_no_goal() -> None:
