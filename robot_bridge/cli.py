@@ -38,6 +38,7 @@ COMMANDS = {
     "safety-report": "limits of an arm, where each comes from, what it does when the process dies",
     "fault-table": "does an arm hold under every fault? injects them over ROS 2 and judges the bag",
     "reproduce": "run the missing experiments of a method and refresh its tables",
+    "aux": "methods beside the policy: data, training and evaluation of what says what is in view",
     "bench": "measure ours and the peer side by side",
     "doctor": "versions, conflicts, GL and ROS; checks a dataset, bundle or environment",
 }

@@ -50,6 +50,11 @@ def policy_node() -> int:
     return start("policy_node")
 
 
+def auxiliary_node() -> int:
+    """Entry point."""
+    return start("auxiliary_node")
+
+
 def recorder_node() -> int:
     """Entry point."""
     return start("recorder_node")

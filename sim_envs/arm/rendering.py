@@ -26,7 +26,7 @@ from sim_envs.arm.world import ArmWorld
 
 BACKENDS = ("egl", "osmesa")
 PROBE_TIMEOUT_S = 60.0
-_OFF = ("", "disable", "disabled", "off", "false", "0", "enable", "enabled", "on", "true", "1")
+OFF = ("", "disable", "disabled", "off", "false", "0", "enable", "enabled", "on", "true", "1")
 
 _PROBE = """
 import importlib, os, sys
@@ -111,7 +111,7 @@ class Renderer:
         if camera not in CAMERAS:
             raise ValueError(f"no camera {camera!r}; cameras: {', '.join(CAMERAS)}")
         wanted = os.environ.get("MUJOCO_GL", "").lower().strip()
-        backend = working_backend(None if wanted in _OFF else wanted)
+        backend = working_backend(None if wanted in OFF else wanted)
         self._world = None if isinstance(world, str) else world
         task = find_task(world) if isinstance(world, str) else world.task
         self._model = scene.build(task, "joint_position", visual=True)
@@ -122,7 +122,7 @@ class Renderer:
         self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
         self._camera.fixedcamid = self._model.camera(camera).id
         self._options = mujoco.MjvOption()
-        self._context: Any = _graphics_context(backend, width, height)
+        self._context: Any = graphics_context(backend, width, height)
         # At exit drivers go before objects do; a renderer that was not closed must go before both.
         atexit.register(_close, weakref.ref(self))
         self._context.make_current()
@@ -174,7 +174,7 @@ def _close(renderer: weakref.ref[Renderer]) -> None:
         alive.close()
 
 
-def _graphics_context(backend: str, width: int, height: int) -> Any:
+def graphics_context(backend: str, width: int, height: int) -> Any:
     # PyOpenGL binds to one platform at its first import; robosuite and others may have left another name here.
     if "OpenGL" not in sys.modules:
         os.environ["PYOPENGL_PLATFORM"] = backend

@@ -300,9 +300,13 @@ def test_an_executable_of_a_sourced_workspace(tmp_path: Path, monkeypatch: pytes
 def test_every_launch_file_of_the_project_is_understood() -> None:
     policy = {"bundle": "runs/x", "record": "true"}
     own = {
+        "aux": ({"method": "csr", "bundle": "runs/x"}, {"camera_front", "auxiliary"}),
+        "guarded_pick": ({**policy, "guard_bundle": "runs/y"}, {"arm", "policy", "recorder", "camera_front", "guard"}),
         "sim_policy": ({**policy, "viewer": "true"}, {"arm", "policy", "recorder", "camera_front"}),
         "arm_policy": ({**policy, "arm": "franka"}, {"arm", "policy", "recorder"}),
         "contractive_draw": (policy, {"arm", "policy", "recorder"}),
+        "pear_pick": ({**policy, "viewer": "true"}, {"arm", "policy", "recorder", "camera_front"}),
+        "dvfb_goals": (policy, {"arm", "policy", "recorder"}),
         "teleop": ({"arm": "franka", "record": "true"}, {"arm", "teleop", "episode_recorder"}),
         "camera": ({"camera": "wrist"}, {"camera_wrist"}),
         "strap_policy": ({**policy, "cameras": "true"}, {"arm", "policy", "recorder", "camera_front", "camera_wrist"}),

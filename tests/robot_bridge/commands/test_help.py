@@ -12,6 +12,7 @@ from tests.robot_bridge.command_line import Cli
 
 ROOT = Path(__file__).parents[3]
 OPTIONS = {
+    "aux": ("aux list", "data METHOD", "vlm", "train METHOD", "eval METHOD", "zero-shot", "ecalp", "--json"),
     "demo": ("--dataset", "--out", "--updates", "--ros-episodes", "--json"),
     "collect": ("--out", "--plan.task", "--plan.skills", "--plan.seed", "--processes", "--json"),
     "corpus": ("--out", "--plan.demos", "--plan.images", "--sheet", "--processes", "--json"),

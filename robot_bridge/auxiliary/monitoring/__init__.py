@@ -1,0 +1,1 @@
+"""Guards: is the input one that can be trusted, and where is it not."""

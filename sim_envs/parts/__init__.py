@@ -1,0 +1,1 @@
+"""Labelled pictures of parts on a table, drawn by MuJoCo: twenty classes, many objects of each, known factors, shifts and defects."""
