@@ -1,7 +1,7 @@
 """Hash of a run: its function, configuration and seed, and the code that decides its result.
 
-The code is the method's own modules and all modules of rl_core they import, directly or not, plus the module of the run's
-function. Comments, docstrings and formatting do not count, so rewording a sentence makes no result stale.
+The code is the method's own modules and all modules of rl_core and robot_bridge.auxiliary they import, directly or not, plus the module of
+the run's function. Comments, docstrings and formatting do not count, so rewording a sentence makes no result stale.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ def run_hash(run: Run, root: Path) -> str:
 
 
 def method_modules(method: str, root: Path) -> list[str]:
-    """A method's own modules: what the registry names, or else the folder `rl_core/METHOD`."""
+    """A method's own modules: what the registry names, or else the folder `rl_core/METHOD` or `robot_bridge/auxiliary/METHOD`."""
     from rl_core.method_list import METHODS  # here, so that a worker and the docs' check start without torch
 
     if method in METHODS:
         entry = METHODS[method]
         return sorted({name.partition(":")[0] for name in (entry.config, entry.learner, entry.policy, entry.train, entry.select) if name})
-    folder = root / "rl_core" / method
-    return sorted(".".join(file.relative_to(root).with_suffix("").parts) for file in folder.glob("*.py"))
+    files = [file for room in ("rl_core", "robot_bridge/auxiliary") for file in (root / room / method).glob("*.py")]
+    return sorted(".".join(file.relative_to(root).with_suffix("").parts) for file in files)
 
 
 def imported_modules(start: Iterable[str], root: Path) -> dict[str, Path]:
-    """`start` and all modules of rl_core reached from them: name -> file."""
+    """`start` and all modules of rl_core and of the auxiliary methods reached from them: name -> file."""
     found: dict[str, Path] = {}
     waiting = list(start)
     while waiting:
         for name, file in _sources([waiting.pop()], root).items():
             if name not in found:
                 found[name] = file
-                waiting += [imported for imported in _imports(file) if imported.split(".")[0] == "rl_core"]
+                waiting += [imported for imported in _imports(file) if f"{imported}.".startswith(("rl_core.", "robot_bridge.auxiliary."))]
     return found
 
 

@@ -253,6 +253,12 @@ def test_hash_reaches_what_a_method_imports_and_nothing_else():
     assert not any(name.startswith(("rl_core.dac", "rl_core.methods", "rl_core.training.trainer", "sim_envs")) for name in modules)
 
 
+def test_hash_reaches_the_methods_beside_a_policy_and_what_they_share():
+    modules = imported_modules(method_modules("recognition", ROOT), ROOT)
+    assert {"robot_bridge.auxiliary.recognition.demul", "robot_bridge.auxiliary.vlm.prompts", "rl_core.bundle"} <= set(modules)
+    assert all(name.startswith(("rl_core", "robot_bridge.auxiliary")) for name in modules if name != "robot_bridge")
+
+
 def test_code_text_is_code_alone(tmp_path):
     file = tmp_path / "a.py"
     file.write_text(
