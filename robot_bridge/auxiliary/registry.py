@@ -42,7 +42,7 @@ def _recogniser(
     needs: tuple[Need, ...] = ("camera", "vlm", "dataset"),
     requests: dict[str, Request] | None = None,
     family: Literal["recognition", "monitoring"] = "recognition",
-    extra: str = "strap",
+    extra: str = "vlm",
 ) -> AuxiliaryMethod:
     """A row whose functions have their usual names in one module of its family."""
     place = f"robot_bridge.auxiliary.{family}.{module}"
@@ -102,7 +102,7 @@ AUXILIARY_METHODS: dict[str, AuxiliaryMethod] = {
             "DeMul: several prompts a class, pulled to a language model's vector of its name",
             module="demul",
             paper="ICLR 2025, arXiv 2507.07147",
-            extra="strap,language",
+            extra="vlm,language",
         ),
         _recogniser(
             "dekg",
