@@ -24,6 +24,7 @@ from robot_bridge.control.hand_policy import fitted
 from robot_bridge.diagnosis import not_finite
 from robot_bridge.judged_world import JudgedWorld
 from robot_bridge.output_places import check_file, check_folder
+from robot_bridge.reward_free_world import reward_kwargs
 from sim_envs.arm.observation import world_contract
 
 
@@ -36,16 +37,19 @@ class Arguments:
       armstack eval runs/dac/bundle --task lift --episodes 10 --ros --record runs/recording
       armstack eval runs/sac/bundle --env Pendulum-v1
       armstack eval runs/maze/bundle --env armstack/Maze-v0 --video maze.mp4
+      armstack eval runs/rooms/ne --env armstack/FourRooms-v0 --reward ne
     """
 
     bundle: Annotated[Path, tyro.conf.Positional]
     """Folder of the bundle."""
     task: str = "lift"
-    """Task of the native arm: reach, lift, pick_place or one of the workbench."""
+    """Task of the native arm: reach, lift, pick_place, goal_pick, goal_bin, goal_ring or one of the workbench."""
     world: World = "filtered"
     """`filtered`: position-controlled arm behind decoding, IK and the command filter, as over ROS. `osc_pose`: robosuite's control law."""
     env: str | None = None
     """Any Gymnasium id instead of a task of the native arm."""
+    reward: str = ""
+    """Named reward of --env, where that gives none of its own."""
     episodes: int = 50
     """How many, one seed each."""
     seed: int = 0
@@ -70,6 +74,9 @@ class Arguments:
 
 
 def _make_env(arguments: Arguments, need: RobotContract, **options: object) -> MakeEnv:
+    if arguments.env is not None:
+        options |= reward_kwargs(arguments.env, arguments.reward)
+
     def make() -> JudgedWorld:
         if arguments.env is not None:
             from rl_core.training.worlds import make_world as make_named
@@ -123,7 +130,12 @@ def main(argv: list[str]) -> int:
         raise ArmstackError(f"--episodes: {arguments.episodes}, valid: at most 10000, the seeds of a set")
     policy = _load(arguments.bundle)
     if arguments.env is None:
-        policy = fitted(policy, (world_contract(arguments.task),))
+        if arguments.reward:
+            raise ArmstackError(f"--reward {arguments.reward}: names a reward of --env, tasks of the arm have their own")
+        try:
+            policy = fitted(policy, (world_contract(arguments.task),))
+        except ValueError as error:
+            raise ArmstackError(f"--task: {error}") from error
     if arguments.video is not None:
         check_file(arguments.video, "--video")
     bag = None

@@ -50,6 +50,7 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="armstack finetune")
     check_folder(arguments.run_dir, "--run-dir")
     from rl_core.dvfb.finetuning import finetune
+    from robot_bridge.reward_free_world import reward_kwargs
 
     trainer: dict[str, Any] = {name: value for name in ("updates", "seed", "eval_every") if (value := getattr(arguments, name)) is not None}
     result = finetune(
@@ -58,7 +59,7 @@ def main(argv: list[str]) -> int:
         arguments.run_dir,
         preset=arguments.preset,
         trainer=trainer,
-        world_kwargs={"reward": arguments.reward} if arguments.reward else {},
+        world_kwargs=reward_kwargs(arguments.env, arguments.reward),
         eval_episodes=arguments.eval_episodes,
         resume=arguments.resume,
     )

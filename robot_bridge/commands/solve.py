@@ -47,6 +47,8 @@ def main(argv: list[str]) -> int:
     if len(given) != 1:
         found = ", ".join("--" + name.replace("_", "-") for name in given) or "none"
         raise ArmstackError(f"found {found}, valid: one of --reward, --goal, --goal-channel")
+    if arguments.out.resolve() == arguments.bundle.resolve():
+        raise ArmstackError(f"--out {arguments.out}: the pre-trained bundle itself, valid: another folder; it is needed for the next task")
     from rl_core.dvfb.solving import make_goal_policy, solve
 
     figures: dict[str, Any] = {"bundle": str(arguments.out)}
@@ -58,7 +60,10 @@ def main(argv: list[str]) -> int:
         solution = solve(arguments.bundle, arguments.out, **task)
         figures |= {"states": solution.states, "seconds": solution.seconds}
     figures_table("solved", figures)
-    console.print(f"try it: armstack eval {arguments.out}")
+    if arguments.goal_channel:
+        console.print(f"try it: armstack launch dvfb_goals bundle:={arguments.out}")
+    elif arguments.env and ".py:" not in arguments.reward:
+        console.print(f"try it: armstack eval {arguments.out} --env {arguments.env} --reward {arguments.reward}")
     if arguments.json:
         emit_json(figures)
     return 0

@@ -26,6 +26,8 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_task_is_solved_by_a_reward_a_file_and_a_goal_and_learnt_on(explored: Path, tmp_path: Path, cli: Cli) -> None:
     solved = cli("solve", str(explored), "--env", WORLD, "--reward", "near_sw", "--out", str(tmp_path / "sw"), "--json")
     assert solved.status == 0 and json.loads(solved.out.splitlines()[-1])["states"] > 50
+    judged = cli("eval", str(tmp_path / "sw"), "--env", WORLD, "--reward", "near_sw", "--episodes", "2", "--json")
+    assert judged.status == 0 and json.loads(judged.out.splitlines()[-1])["return_mean"] > 0, judged.err
     rewards = tmp_path / "rewards.py"
     rewards.write_text("def east(observation, action, next_observation):\n    return next_observation[:, 0]\n")
     by_file = cli("solve", str(explored), "--reward", f"{rewards}:east", "--out", str(tmp_path / "east"))
@@ -49,6 +51,13 @@ def test_wrong_calls_say_what_is_valid(explored: Path, tmp_path: Path, cli: Cli)
         (("solve", str(explored), "--reward", "ne", *out), "give --env"),
         (("solve", str(explored), "--env", "armstack/ExploreReach-v0", "--reward", "left", *out), "valid: the world that was explored"),
         (("solve", str(explored / "gone"), "--env", WORLD, "--reward", "ne", *out), "gone"),
+        (("solve", str(explored), "--env", WORLD, "--reward", "ne", "--out", str(explored)), "the pre-trained bundle itself"),
+        (("eval", str(explored), "--env", WORLD), "gives no reward of its own, valid: ne, near_ne"),
+        (("eval", str(explored), "--env", WORLD, "--reward", "north"), "knows no 'north', valid: ne, near_ne"),
+        (("eval", str(explored), "--env", "armstack/Maze-v0", "--reward", "ne"), "has no named rewards"),
+        (("eval", str(explored), "--reward", "ne"), "tasks of the arm have their own"),
+        (("eval", str(explored), "--task", "goal_pik"), "--task: no task 'goal_pik'"),
+        (("finetune", str(explored), "--env", WORLD, "--run-dir", str(tmp_path / "run")), "gives no reward of its own, valid: ne, near_ne"),
         (("pretrain", "dac", "--env", WORLD, "--run-dir", str(tmp_path / "run")), "armstack train dac; valid here: dvfb, skill_discovery"),
         (("train", "dvfb", "--run-dir", str(tmp_path / "run")), "armstack pretrain dvfb"),
     ):
