@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -73,7 +74,11 @@ def _from_file(file: Path, name: str, say: Callable[[str], None]) -> Reward:
 
 def _checked(reward: Reward, text: str) -> Reward:
     def checked(observation: Array, action: Array, next_observation: Array) -> Array:
-        values = np.asarray(reward(observation, action, next_observation))
+        try:
+            values = np.asarray(reward(observation, action, next_observation))
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            raise RewardError(f"reward {text}: {type(error).__name__}: {error} ({place.filename}, line {place.lineno})") from error
         wanted = np.shape(next_observation)[:-1]
         if values.shape != wanted or values.dtype.kind not in "bif" or not np.isfinite(values).all():
             raise RewardError(f"reward {text}: {values.dtype} of shape {values.shape}, valid: finite numbers of shape {wanted}")

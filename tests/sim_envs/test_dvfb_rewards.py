@@ -69,6 +69,14 @@ def test_results_that_are_not_one_finite_number_a_transition_are_refused(tmp_pat
         reward(X, X, X)
 
 
+def test_a_function_that_raises_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "rewards.py"
+    file.write_text("def boom(o, a, n):\n    raise ValueError('my own mistake')\n")
+    reward = find_reward(f"{file}:boom", {}, say=lambda text: None)
+    with pytest.raises(RewardError, match="boom: ValueError: my own mistake .*rewards.py, line 2"):
+        reward(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((3, 2)))
+
+
 def test_columns_follow_each_other() -> None:
     assert columns({"a": 2, "b": 1, "c": 3}) == {"a": slice(0, 2), "b": slice(2, 3), "c": slice(3, 6)}
 
