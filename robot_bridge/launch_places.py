@@ -79,5 +79,9 @@ def find_launch_file(name: str) -> Path:
     for candidate in (folder / name, folder / f"{name}.launch.yaml"):
         if candidate.is_file():
             return candidate
-    known = sorted(file.name.removesuffix(".launch.yaml") for file in folder.glob("*.launch.yaml"))
-    raise PlaceError(f"launch file {name!r} not found; give a path or one of {known} (in {folder})")
+    raise PlaceError(f"launch file {name!r} not found; give a path or one of {launch_files()} (in {folder})")
+
+
+def launch_files() -> list[str]:
+    """Names of this package's launch files, sorted."""
+    return sorted(file.name.removesuffix(".launch.yaml") for file in (package_share(PACKAGE) / "launch").glob("*.launch.yaml"))

@@ -91,6 +91,11 @@ def draw_calibration(predicted: ArrayLike, measured: ArrayLike, file: str | Path
     ends = [float(np.min([x, y])), float(np.max([x, y]))]
     axes.plot(ends, ends, "k--", linewidth=1, label="equal")
     axes.plot(x, y, "o", color="C0", markersize=4)
+    sizes = np.abs(np.concatenate([x, y]))
+    if sizes.max() > 100.0 * np.median(sizes):  # one skill that is far off would squeeze all others into a point
+        linear = max(float(np.median(sizes)), 1e-6)
+        axes.set_xscale("symlog", linthresh=linear)
+        axes.set_yscale("symlog", linthresh=linear)
     varies = len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0
     axes.set(xlabel="measured discounted return", ylabel="predicted, F(s, z, a) . z at the start")
     axes.set_title(f"{len(x)} skills, correlation {np.corrcoef(x, y)[0, 1]:.2f}" if varies else f"{len(x)} skills", fontsize=9)
