@@ -56,7 +56,7 @@ def test_wrong_calls_say_what_is_valid(explored: Path, tmp_path: Path, cli: Cli)
         (("eval", str(explored), "--env", WORLD, "--reward", "north"), "knows no 'north', valid: ne, near_ne"),
         (("eval", str(explored), "--env", "armstack/Maze-v0", "--reward", "ne"), "has no named rewards"),
         (("eval", str(explored), "--reward", "ne"), "tasks of the arm have their own"),
-        (("eval", str(explored), "--task", "goal_pik"), "--task: no task 'goal_pik'"),
+        (("eval", str(explored), "--task", "goal_pik"), "task 'goal_pik', valid: reach"),
         (("finetune", str(explored), "--env", WORLD, "--run-dir", str(tmp_path / "run")), "gives no reward of its own, valid: ne, near_ne"),
         (("pretrain", "dac", "--env", WORLD, "--run-dir", str(tmp_path / "run")), "armstack train dac; valid here: dvfb, skill_discovery"),
         (("train", "dvfb", "--run-dir", str(tmp_path / "run")), "armstack pretrain dvfb"),
