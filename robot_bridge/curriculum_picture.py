@@ -28,13 +28,16 @@ def draw_curriculum(run_dir: Path) -> Path | None:
     figure = Figure(figsize=(7, 6), layout="constrained")
     FigureCanvasAgg(figure)
     lengths, shares = figure.subplots(2, 1, sharex=True)
-    lengths.step(*_points(rows, SEGMENTS), where="post", color="C0", marker=".", markersize=3)
+    episodes, values = _points(rows, SEGMENTS)
+    lengths.step(episodes, values, where="post", color="C0", marker=_marker(values))
     lengths.set(title="mean length of the demonstrations' segments, steps", ylim=(0, None))
     for name, label in SHARES.items():
         episodes, values = _points(rows, name)
         if values:
             dots = name.startswith("eval/")
-            shares.plot(episodes, values, label=label, marker="o" if dots else ".", linestyle="--" if dots else "-", markersize=3)
+            shares.plot(
+                episodes, values, label=label, marker="o" if dots else _marker(values), linestyle="--" if dots else "-", markersize=3
+            )
     shares.set(title="shares", xlabel="episodes", ylim=(-0.02, 1.02))
     shares.legend(fontsize=8)
     for axes in (lengths, shares):
@@ -42,6 +45,11 @@ def draw_curriculum(run_dir: Path) -> Path | None:
     file = run_dir / "curriculum.png"
     figure.savefig(file, dpi=110)
     return file
+
+
+def _marker(values: Sequence[float]) -> str:
+    """A line of a point or two would not be seen without."""
+    return "o" if len(values) < 20 else ""
 
 
 def _points(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[list[float], list[float]]:
