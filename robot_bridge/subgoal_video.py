@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from tensordict import TensorDict
 
-from rl_core.errors import ArmstackError
 from rl_core.pear.policy import HierarchicalPolicy
 from rl_core.policy import ActionChunk, PolicyState
-from rl_core.training.rollout import rollout
-from rl_core.training.video import write_mp4
-from rl_core.training.worlds import MakeEnv, contract_of
+from rl_core.training.video import Picture, record_episode
+from rl_core.training.worlds import MakeEnv
 from sim_envs.arm.goal_worlds import ArmGoalWorlds
 from sim_envs.arm.scene import build
 
-Picture = NDArray[np.uint8]
 Draw = Callable[[Sequence[NDArray[np.float32]]], Picture]
 """Subgoals so far (G,), the newest last, in the goal's units -> the picture of now."""
 _HAND, _THING = (222, 140, 30), (40, 90, 170)
@@ -50,15 +48,13 @@ def record_subgoals(policy: HierarchicalPolicy, make_env: MakeEnv, seed: int, fi
     Raises:
         ArmstackError: the world does not render.
     """
-    env = make_env()
-    try:
-        if env.render_mode != "rgb_array":
-            raise ArmstackError(f"{env}: render_mode is {env.render_mode!r}; make it with render_mode='rgb_array'")
-        watched, draw = _Watched(policy), _drawer(env, policy)
-        frames: Iterator[Picture] = (draw(watched.asked) for _ in rollout(watched, [env], [seed]))
-        return write_mp4(file, frames, 1.0 / contract_of(env).action.period_s)
-    finally:
-        env.close()
+    watched = _Watched(policy)
+
+    def with_subgoals(env: gymnasium.Env[Any, Any]) -> Callable[[], Picture]:
+        draw = _drawer(env, policy)
+        return lambda: draw(watched.asked)
+
+    return record_episode(watched, make_env, seed, file, draw=with_subgoals)
 
 
 def _drawer(env: Any, policy: HierarchicalPolicy) -> Draw:

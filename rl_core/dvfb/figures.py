@@ -41,8 +41,12 @@ def visited(bundle: Bundle, replay: ReplayBuffer, channel: str) -> Tensor:
 
 
 def particle_entropy(bundle: Bundle, replay: ReplayBuffer) -> float:
-    """Mean log distance of 2000 states of the replay to their 12th neighbour: larger where they are spread more widely."""
-    states = CarriedStates.from_replay(replay, PARTICLES, size=restore_contract(bundle).observation_size).next_observation
+    """`log_spread` of 2000 states of the replay."""
+    return log_spread(CarriedStates.from_replay(replay, PARTICLES, size=restore_contract(bundle).observation_size).next_observation)
+
+
+def log_spread(states: Tensor) -> float:
+    """Mean log distance of states (n, D) to their 12th neighbour: up to constants their entropy. Compare sets of one size only."""
     distances = torch.cdist(states, states).topk(min(NEIGHBOUR, len(states) - 1) + 1, largest=False).values[:, -1]
     return float(distances.clamp(min=1e-6).log().mean())
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,8 +47,25 @@ def write_mp4(file: str | Path, frames: Iterable[NDArray[np.uint8]], fps: float)
     return file
 
 
-def record_episode(policy: Policy, make_env: MakeEnv, seed: int, file: str | Path) -> Path:
+Picture = NDArray[np.uint8]
+DrawWorld = Callable[[gymnasium.Env[Any, Any]], Callable[[], Picture]]
+"""A world -> what gives the picture of its present state."""
+
+
+def rendered(env: gymnasium.Env[Any, Any]) -> Callable[[], Picture]:
+    """The world's own pictures."""
+    return lambda: np.asarray(env.render())
+
+
+def record_episode(policy: Policy, make_env: MakeEnv, seed: int, file: str | Path, *, draw: DrawWorld = rendered) -> Path:
     """Runs the episode of `seed` again, in a world made with `render_mode="rgb_array"`, and writes it as MP4 in true time.
+
+    Args:
+        policy: acts.
+        make_env: makes the world.
+        seed: of the episode.
+        file: MP4; an older one is replaced.
+        draw: gives the pictures.
 
     Raises:
         ArmstackError: the world does not render.
@@ -55,7 +74,8 @@ def record_episode(policy: Policy, make_env: MakeEnv, seed: int, file: str | Pat
     try:
         if env.render_mode != "rgb_array":
             raise ArmstackError(f"{env}: render_mode is {env.render_mode!r}; make it with render_mode='rgb_array'")
-        frames = (np.asarray(env.render()) for _ in rollout(policy, [env], [seed]))
+        picture = draw(env)
+        frames = (picture() for _ in rollout(policy, [env], [seed]))
         return write_mp4(file, frames, 1.0 / contract_of(env).action.period_s)
     finally:
         env.close()

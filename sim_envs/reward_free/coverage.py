@@ -1,10 +1,9 @@
-"""How much has been visited: cells of a plane, or, where states have many dimensions, how far apart they are."""
+"""How often each cell of a plane has been visited."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import cKDTree
 
 
 class CellCoverage:
@@ -43,18 +42,3 @@ class CellCoverage:
     def share(self) -> float:
         """Visited share of the cells, in [0, 1]."""
         return float((self.visits > 0).mean())
-
-
-def particle_entropy(states: ArrayLike, *, neighbours: int = 12) -> float:
-    """mean over states (n, D) of log(distance to its `neighbours`-th nearest other state): up to constants their entropy, in D dimensions.
-
-    Compare it between sets of one size and one scale only.
-
-    Raises:
-        ValueError: not more states than neighbours.
-    """
-    states = np.asarray(states, np.float64)
-    if states.ndim != 2 or len(states) <= neighbours:
-        raise ValueError(f"states of shape {states.shape}, valid: (n, D) with n > {neighbours}")
-    distances, _ = cKDTree(states).query(states, k=neighbours + 1)  # the first is the state itself
-    return float(np.log(np.maximum(distances[:, -1], np.finfo(np.float64).tiny)).mean())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from robot_bridge.launch_file import LaunchError, ProcessSpec, read_launch_file
-from robot_bridge.launch_places import PlaceError, executable, find_launch_file, package_share
 from robot_bridge.launch_runner import Launch, launch, main, parse_arguments
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -265,57 +263,6 @@ def test_arguments_of_the_command_line() -> None:
     assert parse_arguments(["a:=1", "b:=x:=y"]) == {"a": "1", "b": "x:=y"}
     with pytest.raises(LaunchError, match="valid: NAME:=VALUE"):
         parse_arguments(["a=1"])
-
-
-def test_launch_files_are_found_by_name_and_by_path(tmp_path: Path) -> None:
-    assert find_launch_file("sim_policy") == ROOT / "launch" / "sim_policy.launch.yaml"
-    assert find_launch_file("sim_policy.launch.yaml") == ROOT / "launch" / "sim_policy.launch.yaml"
-    file = _write(tmp_path, "launch: []\n")
-    assert find_launch_file(str(file)) == file
-    with pytest.raises(PlaceError, match="'nope' not found; give a path or one of .*sim_policy"):
-        find_launch_file("nope")
-
-
-def test_launch_files_are_found_in_an_installed_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    share = tmp_path / "share" / "armstack" / "launch"
-    share.mkdir(parents=True)
-    (share / "installed.launch.yaml").write_text("launch: []\n")
-    site_packages = tmp_path / "lib" / "python3.11" / "site-packages"
-    site_packages.mkdir(parents=True)
-    monkeypatch.setattr("robot_bridge.launch_places._SOURCE", site_packages)  # where pip and colcon put the package
-    monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
-    assert package_share("armstack") == tmp_path / "share" / "armstack"
-    assert find_launch_file("installed") == share / "installed.launch.yaml"
-
-
-def test_an_executable_of_a_sourced_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "lib" / "other" / "their_node"
-    program.parent.mkdir(parents=True)
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("AMENT_PREFIX_PATH", os.pathsep.join([str(tmp_path / "none"), str(tmp_path)]))
-    assert executable("other", "their_node") == (str(program),)
-
-
-def test_every_launch_file_of_the_project_is_understood() -> None:
-    policy = {"bundle": "runs/x", "record": "true"}
-    own = {
-        "aux": ({"method": "csr", "bundle": "runs/x"}, {"camera_front", "auxiliary"}),
-        "guarded_pick": ({**policy, "guard_bundle": "runs/y"}, {"arm", "policy", "recorder", "camera_front", "guard"}),
-        "sim_policy": ({**policy, "viewer": "true"}, {"arm", "policy", "recorder", "camera_front"}),
-        "arm_policy": ({**policy, "arm": "franka"}, {"arm", "policy", "recorder"}),
-        "contractive_draw": (policy, {"arm", "policy", "recorder"}),
-        "pear_pick": ({**policy, "viewer": "true"}, {"arm", "policy", "recorder", "camera_front"}),
-        "dvfb_goals": (policy, {"arm", "policy", "recorder"}),
-        "teleop": ({"arm": "franka", "record": "true"}, {"arm", "teleop", "episode_recorder"}),
-        "camera": ({"camera": "wrist"}, {"camera_wrist"}),
-        "strap_policy": ({**policy, "cameras": "true"}, {"arm", "policy", "recorder", "camera_front", "camera_wrist"}),
-    }
-    files = {file.name.removesuffix(".launch.yaml"): file for file in (ROOT / "launch").glob("*.launch.yaml")}
-    assert set(files) == set(own)
-    for name, (arguments, nodes) in own.items():
-        specs = read_launch_file(files[name], arguments)
-        assert {spec.name.rpartition("-")[0] for spec in specs} == nodes
 
 
 def test_the_command_line_says_what_a_launch_file_takes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from sim_envs.reward_free.coverage import CellCoverage, particle_entropy
+from sim_envs.reward_free.coverage import CellCoverage
 from sim_envs.reward_free.pendulum import PendulumEnv
 from sim_envs.reward_free.rewards import RewardError, columns, find_reward
 from sim_envs.reward_free.tolerance import gaussian, linear, within
@@ -99,18 +99,6 @@ def test_coverage_counts_cells() -> None:
     assert coverage.share == 1.0 and coverage.visits.sum() == 404
     with pytest.raises(ValueError, match=r"valid: \(\.\.\., 2\)"):
         coverage.add(np.zeros(3))
-
-
-def test_particle_entropy_rises_with_spread_as_an_entropy_does() -> None:
-    states = np.random.default_rng(0).normal(size=(500, 3))
-    narrow = particle_entropy(states)
-    assert particle_entropy(5.0 * states) == pytest.approx(narrow + np.log(5.0))
-    line = np.arange(100.0)[:, None]
-    # On a line the third nearest is 2 away, or 3 at either end (2 and 3 to one side only), or 2 for the next.
-    assert particle_entropy(line, neighbours=3) == pytest.approx((98 * np.log(2) + 2 * np.log(3)) / 100)
-    assert particle_entropy(np.zeros((20, 2))) < particle_entropy(states[:20, :2])  # all in one place: low, not an error
-    with pytest.raises(ValueError, match="n > 12"):
-        particle_entropy(states[:12])
 
 
 def test_pendulums_label_is_gymnasiums_own_reward() -> None:

@@ -7,7 +7,7 @@ import torch
 from rl_core.bundle import Bundle
 from rl_core.data.replay import ReplayBuffer
 from rl_core.dvfb.experiments import data_swap, fine_tuning, from_scratch, judged_again, random_actions, zero_shot
-from rl_core.dvfb.figures import action_spread, coverage, particle_entropy
+from rl_core.dvfb.figures import action_spread, coverage, log_spread, particle_entropy
 from rl_core.dvfb.finetune_config import FineTuneConfig
 from rl_core.errors import ArmstackError
 from rl_core.experiments import load_plan
@@ -124,3 +124,12 @@ def test_every_planned_run_has_settings_that_can_be_used():
             get_method(config["method"]).config_class().override(**overrides)
         other = config.get("replay_of", config.get("bundle_of"))
         assert other is None or f"{other}-s{run.seed}" in [earlier.name for earlier in plan.runs[: plan.runs.index(run) - 2]]
+
+
+def test_log_spread_rises_with_spread_as_an_entropy_does():
+    states = torch.randn(500, 3, generator=torch.Generator().manual_seed(0))
+    assert log_spread(5.0 * states) == pytest.approx(log_spread(states) + math.log(5.0), abs=1e-4)
+    line = torch.arange(101.0)[:, None]  # inside, the twelfth nearest is 6 away, at either end 12
+    ends = sum(math.log(12 - k) for k in range(6))
+    assert log_spread(line) == pytest.approx((89 * math.log(6) + 2 * ends) / 101, abs=1e-5)
+    assert log_spread(torch.zeros(20, 2)) < log_spread(states[:20, :2])  # all in one place: low, not an error
