@@ -13,8 +13,8 @@ import pytest
 from rl_core.errors import ArmstackError
 from rl_core.pear.config import PEARConfig
 from rl_core.pear.learner import PEARLearner
+from rl_core.training import video
 from rl_core.training.worlds import make_world
-from robot_bridge import subgoal_video
 from robot_bridge.curriculum_picture import draw_curriculum
 from robot_bridge.subgoal_video import ArmDrawer, record_subgoals
 from sim_envs.arm.goal_worlds import ArmGoalWorlds
@@ -32,8 +32,8 @@ def make_policy(worlds, **overrides):
 @pytest.fixture
 def frames(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """The pictures of the videos written, which are written too."""
-    kept, write = [], subgoal_video.write_mp4
-    monkeypatch.setattr(subgoal_video, "write_mp4", lambda file, pictures, fps: write(file, (kept.append(p) or p for p in pictures), fps))
+    kept, write = [], video.write_mp4
+    monkeypatch.setattr(video, "write_mp4", lambda file, pictures, fps: write(file, (kept.append(p) or p for p in pictures), fps))
     monkeypatch.setattr(MazeWorlds, "horizon", 7)
     return kept
 
