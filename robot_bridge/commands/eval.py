@@ -26,6 +26,7 @@ from robot_bridge.judged_world import JudgedWorld
 from robot_bridge.output_places import check_file, check_folder
 from robot_bridge.reward_free_world import reward_kwargs
 from sim_envs.arm.observation import world_contract
+from sim_envs.arm.scene import Controller
 from sim_envs.arm.tasks import TASKS
 
 
@@ -134,7 +135,8 @@ def main(argv: list[str]) -> int:
         if arguments.reward:
             raise ArmstackError(f"--reward {arguments.reward}: names a reward of --env, tasks of the arm have their own")
         if arguments.task in TASKS:  # another one is refused where its world is made
-            policy = fitted(policy, (world_contract(arguments.task),))
+            controller: Controller = "osc_pose" if arguments.world == "osc_pose" else "joint_position"
+            policy = fitted(policy, (world_contract(arguments.task, controller=controller),))
     if arguments.video is not None:
         check_file(arguments.video, "--video")
     bag = None
