@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
         solution = solve(arguments.bundle, arguments.out, **task)
         figures |= {"states": solution.states, "seconds": solution.seconds}
     figures_table("solved", figures)
-    if arguments.goal_channel:
+    if arguments.goal_channel == "eef_pos":
         console.print(f"try it: armstack launch dvfb_goals bundle:={arguments.out}")
     elif arguments.env and ".py:" not in arguments.reward:
         console.print(f"try it: armstack eval {arguments.out} --env {arguments.env} --reward {arguments.reward}")
