@@ -30,7 +30,9 @@ def vlm_at(folder: str) -> VLM:
         VLMError: neither of them lies there.
     """
     if not folder:
-        raise RecognitionError("field vlm is empty; valid: the folder of a small VLM's bundle, or of a CLIP with its tokenizer")
+        raise RecognitionError(
+            "field vlm (--config.vlm) is empty; valid: the folder that `armstack aux vlm` wrote, or that of a CLIP with its tokenizer"
+        )
     return SmallVLM.load(folder) if (Path(folder) / "bundle.json").is_file() else ClipVLM.from_folder(folder)
 
 

@@ -126,7 +126,7 @@ def test_a_bundle_says_the_same_after_saving_and_takes_new_names(method, config,
 
 
 def test_a_model_that_is_not_given_is_asked_for(tmp_path):
-    with pytest.raises(RecognitionError, match="field vlm is empty"):
+    with pytest.raises(RecognitionError, match="--config.vlm"):
         coop.train(coloured_parts(), CoOpConfig(), tmp_path, seed=0, say=lambda text: None)
 
 
