@@ -26,7 +26,7 @@ from sim_envs.arm.world import ArmWorld
 
 BACKENDS = ("egl", "osmesa")
 PROBE_TIMEOUT_S = 60.0
-OFF = ("", "disable", "disabled", "off", "false", "0", "enable", "enabled", "on", "true", "1")
+_OFF = ("", "disable", "disabled", "off", "false", "0", "enable", "enabled", "on", "true", "1")
 
 _PROBE = """
 import importlib, os, sys
@@ -93,6 +93,57 @@ def _probe(backend: str) -> str | None:
     return lines[-1] if lines else f"the probe ended with status {child.returncode}"
 
 
+def chosen_backend() -> str:
+    """What MUJOCO_GL names, or else the first of `BACKENDS` that draws; raises RenderingUnavailable as `working_backend` does."""
+    wanted = os.environ.get("MUJOCO_GL", "").lower().strip()
+    return working_backend(None if wanted in _OFF else wanted)
+
+
+class Canvas:
+    """The graphics memory that a model is drawn into. To be used from the thread that made it, as graphics contexts are.
+
+    Args:
+        model: has set how large pictures may become (`vis.global_.offwidth`, `offheight`).
+        width, height: pixels.
+
+    Attributes:
+        drawing: MuJoCo's context, for `mjr_render` and `mjr_readPixels`.
+
+    Raises:
+        RenderingUnavailable: no graphics library draws here.
+    """
+
+    def __init__(self, model: mujoco.MjModel, width: int, height: int) -> None:
+        self._context: Any = _graphics_context(chosen_backend(), width, height)
+        self.make_current()
+        self.drawing: Any = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self.drawing)
+        # At exit drivers go before objects do; a canvas that was not closed must go before both.
+        atexit.register(_close, weakref.ref(self))
+
+    def make_current(self) -> None:
+        """To be called before each picture: another canvas of this thread may have been drawn into."""
+        self._context.make_current()
+
+    def close(self) -> None:
+        """Frees the memory; calling it again does nothing."""
+        if self._context is not None:
+            self.make_current()
+            self.drawing.free()
+            self._context.free()
+            self._context = None
+
+    def __del__(self) -> None:
+        if hasattr(self, "drawing"):  # there is none where the graphics library failed
+            self.close()
+
+
+def _close(canvas: weakref.ref[Canvas]) -> None:
+    alive = canvas()
+    if alive is not None:
+        alive.close()
+
+
 class Renderer:
     """Draws a world's positions as one of its cameras sees them. To be used from the thread that made it, as graphics contexts are.
 
@@ -110,8 +161,6 @@ class Renderer:
     def __init__(self, world: ArmWorld | str, width: int = 256, height: int = 256, camera: str = "front") -> None:
         if camera not in CAMERAS:
             raise ValueError(f"no camera {camera!r}; cameras: {', '.join(CAMERAS)}")
-        wanted = os.environ.get("MUJOCO_GL", "").lower().strip()
-        backend = working_backend(None if wanted in OFF else wanted)
         self._world = None if isinstance(world, str) else world
         task = find_task(world) if isinstance(world, str) else world.task
         self._model = scene.build(task, "joint_position", visual=True)
@@ -122,12 +171,7 @@ class Renderer:
         self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
         self._camera.fixedcamid = self._model.camera(camera).id
         self._options = mujoco.MjvOption()
-        self._context: Any = graphics_context(backend, width, height)
-        # At exit drivers go before objects do; a renderer that was not closed must go before both.
-        atexit.register(_close, weakref.ref(self))
-        self._context.make_current()
-        self._drawing: Any = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._drawing)
+        self._canvas = Canvas(self._model, width, height)
         self._scene = mujoco.MjvScene(self._model, maxgeom=200)
         self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = False
         self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = False
@@ -149,32 +193,18 @@ class Renderer:
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_comPos(self._model, self._data)
         mujoco.mj_camlight(self._model, self._data)
-        self._context.make_current()
+        self._canvas.make_current()
         mujoco.mjv_updateScene(self._model, self._data, self._options, None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene)
-        mujoco.mjr_render(self._size, self._scene, self._drawing)
-        mujoco.mjr_readPixels(self._pixels, None, self._size, self._drawing)
+        mujoco.mjr_render(self._size, self._scene, self._canvas.drawing)
+        mujoco.mjr_readPixels(self._pixels, None, self._size, self._canvas.drawing)
         return self._pixels[::-1].copy()  # OpenGL's first row is the lowest
 
     def close(self) -> None:
         """Frees the graphics memory; calling it again does nothing."""
-        if self._context is not None:
-            self._context.make_current()
-            self._drawing.free()
-            self._context.free()
-            self._context = None
-
-    def __del__(self) -> None:
-        if getattr(self, "_context", None) is not None:
-            self.close()
+        self._canvas.close()
 
 
-def _close(renderer: weakref.ref[Renderer]) -> None:
-    alive = renderer()
-    if alive is not None:
-        alive.close()
-
-
-def graphics_context(backend: str, width: int, height: int) -> Any:
+def _graphics_context(backend: str, width: int, height: int) -> Any:
     # PyOpenGL binds to one platform at its first import; robosuite and others may have left another name here.
     if "OpenGL" not in sys.modules:
         os.environ["PYOPENGL_PLATFORM"] = backend

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.envs.mujoco.mujoco_rendering import OffScreenViewer
 from numpy.typing import NDArray
 
-from sim_envs.arm.rendering import BACKENDS, working_backend
+from sim_envs.arm.rendering import chosen_backend
 from sim_envs.kitchen.kitchen import Kitchen
 
 
@@ -29,7 +29,7 @@ class KitchenCamera:
         visual = kitchen.model.vis  # the environment asks for 2560 x 1920 pixels of 8 samples: seconds a picture without a GPU
         visual.global_.offwidth, visual.global_.offheight, visual.quality.offsamples, visual.quality.shadowsize = width, height, 4, 0
         wanted = os.environ.get("MUJOCO_GL")
-        os.environ["MUJOCO_GL"] = working_backend(wanted if wanted in BACKENDS else None)  # where the viewer looks; put back at once
+        os.environ["MUJOCO_GL"] = chosen_backend()  # where the viewer looks; put back at once
         try:
             self._viewer = OffScreenViewer(kitchen.model, kitchen.data, width, height)
         finally:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from types import TracebackType
-from typing import Any
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from sim_envs.arm.rendering import OFF, graphics_context, working_backend
+from sim_envs.arm.rendering import Canvas
 from sim_envs.parts.catalogue import RADIUS
 from sim_envs.parts.crate import Crate
 from sim_envs.parts.factors import Factors
@@ -38,8 +36,6 @@ class PartsRenderer:
     """
 
     def __init__(self, crate: Crate, size: int) -> None:
-        wanted = os.environ.get("MUJOCO_GL", "").lower().strip()
-        backend = working_backend(None if wanted in OFF else wanted)
         self.crate, self._size = crate, size
         model = crate.model
         model.vis.global_.offwidth = model.vis.global_.offheight = size
@@ -47,10 +43,7 @@ class PartsRenderer:
         model.stat.extent = 1.0
         self._data = mujoco.MjData(model)
         self._camera, self._options = mujoco.MjvCamera(), mujoco.MjvOption()
-        self._context: Any = graphics_context(backend, size, size)
-        self._context.make_current()
-        self._drawing: Any = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_50)
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._drawing)
+        self._canvas = Canvas(model, size, size)
         self._scene = mujoco.MjvScene(model, maxgeom=200)
         self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = False
         self._rectangle = mujoco.MjrRect(0, 0, size, size)
@@ -81,7 +74,7 @@ class PartsRenderer:
 
     def _draw(self, label: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
         """The picture, its mask with -1 where there is nothing but the sky, and the depth in metres."""
-        self._context.make_current()
+        self._canvas.make_current()
         scene, every = self._scene, mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(self.crate.model, self._data, self._options, None, self._camera, every, scene)
         picture, depth = self._read(segment=False)
@@ -95,8 +88,8 @@ class PartsRenderer:
         self._scene.flags[mujoco.mjtRndFlag.mjRND_IDCOLOR] = segment
         pixels = np.empty((self._size, self._size, 3), np.uint8)
         depth = np.empty((self._size, self._size), np.float32)
-        mujoco.mjr_render(self._rectangle, self._scene, self._drawing)
-        mujoco.mjr_readPixels(pixels, depth, self._rectangle, self._drawing)
+        mujoco.mjr_render(self._rectangle, self._scene, self._canvas.drawing)
+        mujoco.mjr_readPixels(pixels, depth, self._rectangle, self._canvas.drawing)
         return pixels[::-1], depth[::-1]  # OpenGL's first row is the lowest
 
     def _mask_values(self, label: int) -> NDArray[np.int64]:
@@ -112,11 +105,7 @@ class PartsRenderer:
 
     def close(self) -> None:
         """Frees the graphics memory; calling it again does nothing."""
-        if self._context is not None:
-            self._context.make_current()
-            self._drawing.free()
-            self._context.free()
-            self._context = None
+        self._canvas.close()
 
     def __enter__(self) -> PartsRenderer:
         return self
