@@ -95,7 +95,7 @@ DEV = ["colcon-common-extensions", "hypothesis", "mypy", "pytest", "pytest-rerun
 DEV += ["ruff", "types-PyYAML", "types-psutil"]
 
 NODES = ["arm_node", "policy_node", "recorder_node", "episode_recorder_node", "camera_node", "teleop_node", "real_camera_node"]
-NODES += ["auxiliary_node"]
+NODES += ["auxiliary_node", "sorter_node"]
 
 setup(
     name=NAME,

@@ -29,7 +29,7 @@ class CollectionPlan:
     """What to record. Episode k has the skill `skills[k % len(skills)]` and a seed that depends on (`seed`, k) alone."""
 
     task: str = "lift"
-    """Task of the native arm: reach, lift, pick_place or one of the workbench."""
+    """Task of the native arm: reach, lift, pick_place, sort or one of the workbench."""
     episodes: int = 150
     """Episodes in all."""
     skills: tuple[Literal["expert", "sloppy", "failing"], ...] = ("expert", "sloppy", "failing")

@@ -10,7 +10,7 @@ _WORKBENCH = (
     "button_block_left", "can_left", "button_can_left", "can_left_shifted", "button_can_left_shifted",
 )  # fmt: skip
 
-for _task in ("reach", "lift", "pick_place", *_WORKBENCH):
+for _task in ("reach", "lift", "pick_place", "sort", *_WORKBENCH):
     # The tests run Gymnasium's checker on each id; checking every step of every run again would only cost time.
     gymnasium.register(
         id=f"armstack/{_task.title().replace('_', '')}-v0",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rl_core.errors import ArmstackError
+from robot_bridge.auxiliary.first_frames import FirstFrames
 from robot_bridge.control.holds import GuardReport
 
 
@@ -60,17 +61,28 @@ class Guard:
     Args:
         name: as the arm node's `required_guards` lists it.
         rule: when it holds.
+        first: judge each episode by its first frames, and hold until they have come; None: each frame by itself.
     """
 
-    def __init__(self, name: str, rule: HoldRule) -> None:
+    def __init__(self, name: str, rule: HoldRule, first: FirstFrames | None = None) -> None:
         self.name = name
         self.rule = rule
+        self._first = first
         self._newest: tuple[int, str] | None = None
         self._failed = ""
 
     def judged(self, stamp_ns: int, numbers: Mapping[str, float]) -> None:
         """Takes the numbers of the frame of source time `stamp_ns`."""
-        self._newest = stamp_ns, self.rule.judge(numbers)
+        if self._first is None:
+            self._newest = stamp_ns, self.rule.judge(numbers)
+        else:
+            self._first.add(stamp_ns, numbers)
+            self._newest = stamp_ns, self._first.missing or self.rule.judge(self._first.mean)
+
+    def begin(self, episode: int, stamp_ns: int) -> None:
+        """An episode began at source time `stamp_ns`; nothing to a guard that judges each frame by itself."""
+        if self._first is not None and self._first.begin(episode, stamp_ns) and self._newest is not None:
+            self._newest = self._newest[0], self._first.missing
 
     def fail(self, reason: str) -> None:
         """Nothing is judged any more: it holds from now on."""

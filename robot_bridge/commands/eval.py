@@ -45,7 +45,7 @@ class Arguments:
     bundle: Annotated[Path, tyro.conf.Positional]
     """Folder of the bundle."""
     task: str = "lift"
-    """Task of the native arm: reach, lift, pick_place, goal_pick, goal_bin, goal_ring or one of the workbench."""
+    """Task of the native arm: reach, lift, pick_place, sort, goal_pick, goal_bin, goal_ring or one of the workbench."""
     world: World = "filtered"
     """`filtered`: position-controlled arm behind decoding, IK and the command filter, as over ROS. `osc_pose`: robosuite's control law."""
     env: str | None = None

@@ -24,14 +24,15 @@ from rl_core.camera_channel import channel_from_json
 from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.annotate import annotate
 from robot_bridge.auxiliary.bundles import Recognition, recognition_of
+from robot_bridge.auxiliary.first_frames import FirstFrames
 from robot_bridge.auxiliary.hold_rule import Guard, HoldRule
 from robot_bridge.auxiliary.method import AuxiliaryMethod
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
 from robot_bridge.nodes.auxiliary_messages import figures, holds, result
 from robot_bridge.nodes.auxiliary_requests import AuxiliaryRequests
 from robot_bridge.nodes.auxiliary_worker import AuxiliaryWorker, Judged, Load
-from robot_bridge.nodes.messages import rgb_image
-from robot_bridge.nodes.qos import LATCHED, SENSOR, STREAM, advertise, subscribe
+from robot_bridge.nodes.messages import MessageError, began, rgb_image
+from robot_bridge.nodes.qos import EVENTS, LATCHED, SENSOR, STREAM, advertise, subscribe
 from robot_bridge.nodes.spin import Failure, NodeError, run
 from robot_bridge.nodes.stamps import to_ns
 
@@ -42,7 +43,8 @@ _OK, _FAILED = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILUR
 class AuxiliaryNode(LifecycleNode):
     """Parameters: `method`, name in the registry or `module:ROW`; `bundle`, folder of its bundle; `camera`, whose pictures it judges;
     `hold_on`, values or classes joined by commas (empty: no guard), and `hold_above`, the limit; `max_age_s`, an older frame is not
-    judged, and an older judgement holds; `store`, folder for bytes too large for a message; `threads` of torch; `autostart`.
+    judged, and an older judgement holds; `first_frames`, judge each episode by the mean of so many of its first frames and hold until they
+    have come (0: each frame by itself); `store`, folder for bytes too large for a message; `threads` of torch; `autostart`.
 
     Args:
         options: arguments of `LifecycleNode`.
@@ -51,7 +53,7 @@ class AuxiliaryNode(LifecycleNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("auxiliary", **options)
         given: dict[str, Any] = {"method": "", "bundle": "", "camera": "front", "hold_on": "", "store": "", "threads": 1}
-        given |= {"hold_above": 0.5, "max_age_s": 0.5}
+        given |= {"hold_above": 0.5, "max_age_s": 0.5, "first_frames": 0}
         self._given = {name: self.declare_parameter(name, default).value for name, default in given.items()}
         autostart = bool(self.declare_parameter("autostart", True).value)
         self.failure = Failure()
@@ -71,6 +73,7 @@ class AuxiliaryNode(LifecycleNode):
         self._holds = advertise(self, DiagnosticArray, "safety/holds", LATCHED)  # the arm node hears it in both of its ways
         subscribe(self, ClockMessage, "/clock", self._clock_came, STREAM)
         subscribe(self, String, "task", self._task_came, LATCHED)
+        subscribe(self, String, "episode", self._episode_came, EVENTS)
         self.create_timer(1.0, self._publish_diagnostics)
         self.create_timer(_HOLDS_S, self._say_holds)
         if autostart and (self.trigger_configure() != _OK or self.trigger_activate() != _OK):
@@ -107,7 +110,8 @@ class AuxiliaryNode(LifecycleNode):
             self.get_logger().error(str(self._error))
             return _FAILED
         self._rule = rule
-        self._guard = Guard(self.get_name(), rule) if rule.on else None
+        frames = int(self._given["first_frames"] or 0)
+        self._guard = Guard(self.get_name(), rule, FirstFrames(frames) if frames > 0 else None) if rule.on else None
         if self._requests is None:  # configured for the first time
             self._results = advertise(self, String, f"{self._method.topic}/result", STREAM)
             self._images = advertise(self, Image, f"{self._method.topic}/image", SENSOR)
@@ -189,6 +193,16 @@ class AuxiliaryNode(LifecycleNode):
 
     def _clock_came(self, message: ClockMessage) -> None:
         self._clock_ns = to_ns(message.clock)
+
+    def _episode_came(self, message: String) -> None:
+        try:
+            index, stamp_ns = began(message.data)
+        except MessageError as error:
+            self.get_logger().error(str(error), throttle_duration_sec=2.0)
+            return
+        if self._guard is not None:
+            self._guard.begin(index, stamp_ns)
+            self._say_holds()
 
     def _task_came(self, message: String) -> None:
         try:

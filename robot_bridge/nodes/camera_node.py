@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,7 +44,8 @@ MakeDrawing = Callable[[str, int, int, str], Drawing]
 
 
 class CameraNode(Node):
-    """Parameters: `camera` (its name), `task`, `width`, `height`, `rate_hz`, `max_age_s` (an older picture is stale).
+    """Parameters: `camera` (`front`, `wrist`, or `station` of the task `sort`), `task`, `width`, `height`, `rate_hz`, `max_age_s` (an older
+    picture is stale), `feed` (what lies at the station: known, light, damaged, foreign).
 
     Args:
         make_drawing: makes what draws (tests put a blocking one here).
@@ -55,6 +57,7 @@ class CameraNode(Node):
         name = str(self.declare_parameter("camera", "front").value)
         task = str(self.declare_parameter("task", "lift").value)
         width, height = (int(self.declare_parameter(key, 128).value or 0) for key in ("width", "height"))
+        feed = str(self.declare_parameter("feed", "known").value)
         rate_hz = float(self.declare_parameter("rate_hz", 30.0).value or 0.0)
         self._max_age_ns = int(float(self.declare_parameter("max_age_s", 0.1).value or 0.0) * 1e9)
         for key, value in (("width", width), ("height", height), ("rate_hz", rate_hz), ("max_age_s", self._max_age_ns)):
@@ -75,7 +78,8 @@ class CameraNode(Node):
         self.create_timer(1.0, self._publish_diagnostics)
         self._publisher.offer(height, width)
         arguments = (task, width, height, name)
-        self._thread = threading.Thread(target=self._draw_all, args=(make_drawing or _WorldDrawing, arguments), name="draw", daemon=True)
+        own = partial(_station, feed) if name == "station" else _WorldDrawing
+        self._thread = threading.Thread(target=self._draw_all, args=(make_drawing or own, arguments), name="draw", daemon=True)
         self._thread.start()
 
     def _positions(self, message: JointState) -> None:
@@ -149,6 +153,14 @@ class _WorldDrawing:
 
     def render(self, positions: NDArray[np.float64]) -> NDArray[np.uint8]:
         return self._renderer.render(positions)
+
+
+def _station(feed: str, task: str, width: int, height: int, camera: str) -> Drawing:
+    from sim_envs.parts.station import Station
+
+    if task != "sort" or width != height:
+        raise ValueError(f"task {task!r}, {width} x {height} pixels; valid with a camera {camera!r}: task sort, a square")
+    return Station(feed, width)  # type: ignore[arg-type]  # it names the feeds there are
 
 
 def main() -> int:

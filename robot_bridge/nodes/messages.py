@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,19 @@ _CHANNELS = {"rgb8": (3, (0, 1, 2)), "bgr8": (3, (2, 1, 0)), "rgba8": (4, (0, 1,
 
 class MessageError(ArmstackError):
     """A message that cannot be used; names the field, what was found and what would be valid."""
+
+
+def began(episode: str) -> tuple[int, int]:
+    """Index of an `episode` message's episode, and the source time it began at, nanoseconds; 0 where it does not say.
+
+    Raises:
+        MessageError: it is not JSON with an `index`.
+    """
+    try:
+        told = json.loads(episode)
+        return int(told["index"]), int(told.get("stamp_ns", 0))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise MessageError(f"episode: {episode[:100]!r}, valid: JSON with an index ({error})") from error
 
 
 def by_name(wanted: Sequence[str], found: Sequence[str], values: Sequence[float], *, what: str) -> Array:

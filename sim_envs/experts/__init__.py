@@ -15,6 +15,7 @@ from sim_envs.experts.lift import LiftExpert
 from sim_envs.experts.pick_place import PickPlaceExpert
 from sim_envs.experts.reach import ReachExpert
 from sim_envs.experts.skill import SKILLS, Skill, SkillName
+from sim_envs.experts.sort import play_sort
 from sim_envs.experts.tagged import TaggedExpert
 from sim_envs.experts.workbench import play_steps
 
@@ -37,6 +38,7 @@ EXPERTS: dict[str, Callable[[Skill], Expert]] = {
     "reach": ReachExpert,
     "lift": LiftExpert,
     "pick_place": PickPlaceExpert,
+    "sort": partial(TaggedExpert, play_sort),
     **{name: partial(TaggedExpert, partial(play_steps, task.steps)) for name, task in WORKBENCH.items()},
     **{name: partial(GoalCarry, task) for name, task in GOAL_TASKS.items()},
 }
@@ -46,7 +48,7 @@ def make_expert(task: str, skill: SkillName = "expert", seed: int = 0) -> Expert
     """A demonstrator for `task`.
 
     Args:
-        task: `reach`, `lift`, `pick_place`, a task of the workbench or one with a goal (whose demonstrator is a `TaggedExpert`).
+        task: `reach`, `lift`, `pick_place`, `sort`, a task of the workbench or one with a goal (whose demonstrator is a `TaggedExpert`).
         skill: `expert`, `sloppy` (slow, noisy, succeeds mostly) or `failing` (sure of itself and wrong).
         seed: of the first episode; `reset` takes the next ones.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -48,10 +50,19 @@ class PartsRenderer:
         self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = False
         self._rectangle = mujoco.MjrRect(0, 0, size, size)
 
-    def render(self, label: int, factors: Factors) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """The picture (size, size, 3), RGB with the first row on top, and its mask (size, size)."""
+    def render(
+        self, label: int, factors: Factors, arrange: Callable[[Crate, Any], None] = lambda crate, data: None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The picture (size, size, 3), RGB with the first row on top, and its mask (size, size).
+
+        Args:
+            label: class of the object.
+            factors: of the picture.
+            arrange: told crate and data when the stage is set and the camera aimed, to change further what is drawn.
+        """
         set_stage(self.crate, self._data, label, factors)
         self._aim(label, factors)
+        arrange(self.crate, self._data)
         picture, mask, depth = self._draw(label)
         defect = self.crate.instances[label].defect
         if factors.damaged and defect is not None:

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_envs.arm.scene import HOME
+from sim_envs.arm.scene import HOME, TABLE_TOP
 from sim_envs.parts.catalogue import CLASSES, RADIUS, PartClass, Pose
 from sim_envs.parts.crate import BIN_WALL, HIDDEN, Crate
 from sim_envs.parts.factors import Factors
@@ -16,8 +16,6 @@ from sim_envs.parts.solids import Solid
 
 Array = NDArray[np.float64]
 _DRAWN = 0
-_TABLE_OF_ARM = 0.112
-"""Height of the arm's base over the table, metres (`sim_envs.arm.scene.TABLE_TOP`)."""
 _SUN_DISTANCE = 0.8
 """Of the directional light from the object; from there its shadows are worked out, metres."""
 _FACING_DEG = 50.0
@@ -39,9 +37,7 @@ def set_stage(crate: Crate, data: Any, label: int, factors: Factors) -> None:
     if factors.arm:
         _set_arm(crate, data, factors, generator)
     _set_lights(model, factors)
-    mujoco.mj_kinematics(model, data)
-    mujoco.mj_comPos(model, data)
-    mujoco.mj_camlight(model, data)
+    _settle(model, data)
 
 
 def height_of(crate: Crate, label: int) -> float:
@@ -120,14 +116,37 @@ def _set_bin(crate: Crate, label: int, factors: Factors, generator: np.random.Ge
 
 
 def _set_arm(crate: Crate, data: Any, factors: Factors, generator: np.random.Generator) -> None:
-    model = crate.model
     angle = np.deg2rad(factors.azimuth_deg + 180 + generator.uniform(-35, 35))
     apart = generator.uniform(0.72, 0.85)
-    base = model.body("arm base").id
-    model.body_pos[base] = (apart * np.cos(angle), apart * np.sin(angle), _TABLE_OF_ARM)
-    model.body_quat[base] = _turn_z(angle + np.pi)
-    data.qpos[:7] = np.array(HOME) + generator.normal(0, 0.15, 7)
-    model.geom_group[list(crate.arm_geoms)] = _DRAWN
+    joints = np.array(HOME) + generator.normal(0, 0.15, 7)
+    _put_arm(crate, data, (apart * np.cos(angle), apart * np.sin(angle)), angle + np.pi, joints)
+
+
+def show_arm(crate: Crate, data: Any, base: tuple[float, float], positions: Array) -> None:
+    """Draws the arm with its base there, its x axis along the table's.
+
+    Args:
+        crate: whose stage is set.
+        data: of its model.
+        base: x and y, metres from the middle of the stage.
+        positions: (9,) of the joints, rad, and of the two fingers, metres.
+    """
+    _put_arm(crate, data, base, 0.0, positions)
+    _settle(crate.model, data)
+
+
+def _put_arm(crate: Crate, data: Any, base: tuple[float, float], turn: float, positions: Array) -> None:
+    body = crate.model.body("arm base").id
+    crate.model.body_pos[body] = (*base, -TABLE_TOP)
+    crate.model.body_quat[body] = _turn_z(turn)
+    data.qpos[: len(positions)] = positions
+    crate.model.geom_group[list(crate.arm_geoms)] = _DRAWN
+
+
+def _settle(model: Any, data: Any) -> None:
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    mujoco.mj_camlight(model, data)
 
 
 def _set_lights(model: Any, factors: Factors) -> None:

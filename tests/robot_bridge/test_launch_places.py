@@ -49,7 +49,10 @@ def test_every_launch_file_of_the_project_is_understood() -> None:
     policy = {"bundle": "runs/x", "record": "true"}
     own = {
         "aux": ({"method": "csr", "bundle": "runs/x"}, {"camera_front", "auxiliary"}),
-        "guarded_pick": ({**policy, "guard_bundle": "runs/y"}, {"arm", "policy", "recorder", "camera_front", "guard"}),
+        "guarded_pick": (
+            {**policy, "guard_bundle": "runs/y", "classifier_bundle": "runs/z"},
+            {"arm", "policy", "recorder", "camera_station", "classifier", "guard", "sorter"},
+        ),
         "sim_policy": ({**policy, "viewer": "true"}, {"arm", "policy", "recorder", "camera_front"}),
         "arm_policy": ({**policy, "arm": "franka"}, {"arm", "policy", "recorder"}),
         "contractive_draw": (policy, {"arm", "policy", "recorder"}),

@@ -78,6 +78,15 @@ def test_pick_place_expert_moves_all_parts():
         assert rollout(env, "expert", seed)[0][-1]
 
 
+def test_sort_expert_uses_either_bin():
+    env = ArmEnv("sort")
+    sides = set()
+    for seed in range(4):
+        assert rollout(env, "expert", seed)[0][-1]
+        sides.add(float(env.world.object_pos("bin")[1]))
+    assert len(sides) == 2
+
+
 def test_failing_pick_place_moves_no_part():
     env = ArmEnv("pick_place")
     assert not any(rollout(env, "failing", 0)[0])

@@ -5,9 +5,10 @@ from sim_envs.arm.tasks.goal_tasks import GOAL_TASKS
 from sim_envs.arm.tasks.lift import Lift
 from sim_envs.arm.tasks.pick_place import PickPlace
 from sim_envs.arm.tasks.reach import Reach
+from sim_envs.arm.tasks.sort import Sort
 from sim_envs.arm.tasks.workbench import WORKBENCH, Workbench
 
-TASKS: dict[str, Task] = {"reach": Reach(), "lift": Lift(), "pick_place": PickPlace(), **WORKBENCH, **GOAL_TASKS}
+TASKS: dict[str, Task] = {"reach": Reach(), "lift": Lift(), "pick_place": PickPlace(), "sort": Sort(), **WORKBENCH, **GOAL_TASKS}
 
 
 def find_task(name: str) -> Task:
@@ -21,4 +22,4 @@ def find_task(name: str) -> Task:
     return TASKS[name]
 
 
-__all__ = ["TASKS", "WORKBENCH", "Lift", "PickPlace", "Reach", "Task", "Workbench", "World", "find_task"]
+__all__ = ["TASKS", "WORKBENCH", "Lift", "PickPlace", "Reach", "Sort", "Task", "Workbench", "World", "find_task"]

@@ -44,7 +44,7 @@ class PickPlace:
 
     def build(self, spec: mujoco.MjSpec) -> None:
         for middle, rgba in ((SOURCE, (0.5, 0.5, 0.55, 1)), (TARGET, (0.3, 0.55, 0.35, 1))):
-            _add_bin(spec, middle, rgba)
+            add_bin(spec, middle, rgba, BIN_HALF)
         for name, (kind, size, rgba) in PARTS.items():
             add_object(spec, name, kind, size, rgba, density=500.0)
 
@@ -89,8 +89,9 @@ class PickPlace:
                 return places + SOURCE
 
 
-def _add_bin(spec: mujoco.MjSpec, middle: tuple[float, float], rgba: tuple[float, ...]) -> None:
+def add_bin(spec: mujoco.MjSpec, middle: tuple[float, float], rgba: tuple[float, ...], inside: float) -> None:
+    """Adds a bin without a floor on the table; `inside` is half of its inner width, metres."""
     body = spec.worldbody.add_body(pos=(*middle, TABLE_TOP + WALL_HEIGHT / 2))
-    half = BIN_HALF + WALL
+    half = inside + WALL
     for x, y, size in ((half, 0, (WALL, half + WALL)), (-half, 0, (WALL, half + WALL)), (0, half, (half, WALL)), (0, -half, (half, WALL))):
         body.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, pos=(x, y, 0), size=(*size, WALL_HEIGHT / 2), rgba=rgba)

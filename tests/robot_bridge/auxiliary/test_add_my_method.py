@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from PIL import Image as Picture
 from sensor_msgs.msg import Image
@@ -102,14 +101,3 @@ def test_it_is_launched_on_a_camera_and_holds(graph: Graph, photos: Path, tmp_pa
         said = judged((30, 30, 250))
         assert said["values"]["unknown"] > 0.2
         holds.wait(lambda m: m.status[0].level == DiagnosticStatus.ERROR and "above 0.2" in m.status[0].message)
-
-
-def test_a_guarded_pick_is_a_policy_a_camera_and_a_required_guard() -> None:
-    given = {"bundle": "runs/dac/bundle", "guard_bundle": "runs/g/bundle", "image_size": "64", "namespace": "left"}
-    specs = {spec.name.rsplit("-", 1)[0]: spec.command for spec in read_launch_file(find_launch_file("guarded_pick"), given)}
-    assert list(specs) == ["arm", "policy", "camera_front", "guard"]
-    (config,) = [word for word in specs["arm"] if word.endswith("guarded_arm.yaml")]
-    assert yaml.safe_load(Path(config).read_text())["/**"]["ros__parameters"]["required_guards"] == ["guard"]
-    assert 'task:="pick_place"' in specs["arm"] and 'task:="pick_place"' in specs["camera_front"]
-    assert {"width:=64", "height:=64"} <= set(specs["camera_front"]) and "__ns:=/left" in specs["guard"]
-    assert {"__node:=guard", 'method:="local-prompt"', 'hold_on:="unknown"', "hold_above:=0.5"} <= set(specs["guard"])
