@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import inspect
 import sys
@@ -23,6 +22,7 @@ from robot_bridge.auxiliary.bundles import fingerprint
 from robot_bridge.auxiliary.image_data import ImageData
 from robot_bridge.auxiliary.method import AuxiliaryMethod
 from robot_bridge.auxiliary.registry import AUXILIARY_METHODS, find_method, load_auxiliary
+from robot_bridge.commands.method_arguments import method_arguments
 from robot_bridge.commands.output import console, emit_json, figures_table
 from robot_bridge.diagnosis import not_finite
 from robot_bridge.output_places import check_folder
@@ -46,8 +46,6 @@ class TrainArguments:
     """Folder of the run; the bundle is RUN/bundle."""
     data: Path | None = None
     """What it learns from: a folder of `armstack aux data`, or one with a folder of pictures a class. Left out where none is needed."""
-    preset: str = "default"
-    """Named settings; single ones are changed with --config.NAME."""
     seed: int = 0
     """Seed of weights, noise and order."""
     parents: tuple[Path, ...] = ()
@@ -162,14 +160,7 @@ def _options_of(make: Callable[..., Any]) -> type[Any]:
 def _train(method: AuxiliaryMethod, argv: list[str]) -> int:
     if not method.train:
         raise ArmstackError(f"method {method.name} is not trained; valid: {', '.join(n for n, m in AUXILIARY_METHODS.items() if m.train)}")
-    # The preset decides the defaults that --help shows, so it is read first.
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--preset", default="default")
-    config = method.config_class.preset(first.parse_known_args(argv)[0].preset)
-    fields = [("config", method.config_class, dataclasses.field(default=config))]
-    kind = dataclasses.make_dataclass("Arguments", fields, bases=(TrainArguments,), frozen=True, kw_only=True)
-    kind.__doc__ = f"{method.summary}.\n\n{TrainArguments.__doc__}"
-    arguments: Any = tyro.cli(kind, args=argv, prog=f"armstack aux train {method.name}")
+    arguments = method_arguments(method, (TrainArguments,), argv, f"armstack aux train {method.name}")
     check_folder(arguments.run_dir, "--run-dir")
     if bool(arguments.parents) != (method.kind == "transform"):
         raise ArmstackError(f"--parents with {method.name}, a {method.kind}; valid: the bundles that a transform is applied to, else none")

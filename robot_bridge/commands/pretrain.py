@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import tyro
 
 from rl_core.errors import ArmstackError
 from rl_core.method_list import METHODS
 from rl_core.methods import get_method
 from rl_core.training.config import ConfigError
+from robot_bridge.commands.method_arguments import method_arguments
 from robot_bridge.commands.output import console, emit_json, figures_table
 from robot_bridge.output_places import check_folder
 
@@ -31,8 +28,6 @@ class PretrainArguments:
     """Folder of the run."""
     env: str
     """World, e.g. armstack/FourRooms-v0, armstack/ExploreReach-v0 or armstack/ExploreWalker-v0."""
-    preset: str = "default"
-    """Named settings; single ones are changed with --config.NAME."""
     updates: int | None = None
     """Gradient steps; the preset's number if left out."""
     seed: int = 0
@@ -68,14 +63,7 @@ def main(argv: list[str]) -> int:
     if method.kind != "reward_free":
         valid = ", ".join(name for name, entry in METHODS.items() if entry.kind == "reward_free")
         raise ConfigError(f"method {method.name!r} learns a task: armstack train {method.name}; valid here: {valid}")
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--preset", default="default")
-    preset = first.parse_known_args(argv[1:])[0].preset
-    fields = [("config", method.config_class, dataclasses.field(default=method.config_class.preset(preset)))]
-    arguments_class = dataclasses.make_dataclass("Arguments", fields, bases=(PretrainArguments,), frozen=True, kw_only=True)
-    arguments_class.__doc__ = f"{method.summary}.\n\n{PretrainArguments.__doc__}"
-    arguments: Any = tyro.cli(arguments_class, args=argv[1:], prog=f"armstack pretrain {method.name}")
-
+    arguments = method_arguments(method, (PretrainArguments,), argv[1:], f"armstack pretrain {method.name}")
     check_folder(arguments.run_dir, "--run-dir")
     from rl_core.dvfb.pretraining import pretrain
 
@@ -84,7 +72,7 @@ def main(argv: list[str]) -> int:
         method.name,
         arguments.env,
         arguments.run_dir,
-        preset=preset,
+        preset=arguments.preset,
         config=arguments.config,
         trainer=trainer,
         rewards=arguments.rewards,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import sys
@@ -10,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tyro
-
 from rl_core.method_list import METHODS
 from rl_core.methods import get_method
 from rl_core.training.config import ConfigError
+from robot_bridge.commands.method_arguments import method_arguments
 from robot_bridge.commands.output import console, emit_json, figures_table
 from robot_bridge.output_places import check_folder
 from robot_bridge.stages import Stages
@@ -30,9 +28,7 @@ class RunArguments:
     run_dir: Path
     """Folder of the run."""
     dataset: Path | None = None
-    """Demonstrations: HDF5 file or folder of episodes. Left out for methods that learn in a world (sac, td3)."""
-    preset: str = "default"
-    """Named settings; single ones are changed with --config.NAME."""
+    """Demonstrations: HDF5 file or folder of episodes. Left out for a method that learns in --world (sac, td3, pear)."""
     updates: int | None = None
     """Gradient steps (world steps for sac and td3); the preset's number if left out."""
     seed: int = 0
@@ -78,17 +74,9 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(_usage() + "\n")
         return 0 if argv else 2
     method = get_method(argv[0])
-    # The preset decides the defaults that --help shows, so it is read first.
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--preset", default="default")
-    preset = first.parse_known_args(argv[1:])[0].preset
-    config = method.config_class.preset(preset)
-    fields = [("config", method.config_class, dataclasses.field(default=config))]
     pipeline = _target_arguments(method.name)
     bases = (RunArguments,) if pipeline is None else (pipeline, RunArguments)
-    arguments_class = dataclasses.make_dataclass("Arguments", fields, bases=bases, frozen=True, kw_only=True)
-    arguments_class.__doc__ = f"{method.summary}.\n\n{RunArguments.__doc__}"
-    arguments: Any = tyro.cli(arguments_class, args=argv[1:], prog=f"armstack train {method.name}")
+    arguments = method_arguments(method, bases, argv[1:], f"armstack train {method.name}")
 
     check_folder(arguments.run_dir, "--run-dir")
     from rl_core.training.run import train
@@ -96,7 +84,7 @@ def main(argv: list[str]) -> int:
 
     trainer = {name: value for name in ("updates", "seed", "device", "eval_every") if (value := getattr(arguments, name)) is not None}
     options: dict[str, Any] = {
-        "preset": preset,
+        "preset": arguments.preset,
         "config": arguments.config,
         "trainer": trainer,
         "channels": arguments.observe,
@@ -110,7 +98,7 @@ def main(argv: list[str]) -> int:
         if arguments.dataset is not None:
             raise ConfigError("--dataset and --target: both given, valid: a dataset, or a target with a corpus")
         chosen = pipeline(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(pipeline)})
-        trainer.setdefault("updates", method.default_updates(preset))
+        trainer.setdefault("updates", method.default_updates(arguments.preset))
         with Stages() as progress:
             result = chosen.train(arguments.run_dir, progress=progress, **options)
     else:

@@ -113,3 +113,9 @@ def test_the_installed_command_finds_the_benchmarks() -> None:
 def test_every_command_has_a_module() -> None:
     modules = {file.stem for file in (ROOT / "robot_bridge/commands").glob("*.py")} - {"__init__", "output"}
     assert modules == {command.replace("-", "_") for command in COMMANDS}
+
+
+@pytest.mark.parametrize("command, presets", [("train dac", "default, cpu, demo"), ("pretrain dvfb", "default, paper, cpu")])
+def test_help_names_a_methods_presets(cli: Cli, command: str, presets: str) -> None:
+    shown = " ".join(cli(*command.split(), "--help").out.replace("│", " ").split())
+    assert f"Named settings: {presets}" in shown
