@@ -133,7 +133,7 @@ def run(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, Any]:
 
     Args:
         config: `feed`, `episodes`, `horizon` (policy steps of each), `policy`, `classifier` and `guard` (folders of bundles),
-            `classifier_method`, `guard_method`.
+            `classifier_method`, `guard_method`, and optionally `hold_on`, the numbers that it holds on.
         seed: of the episodes.
         run_dir: where it works.
     """
@@ -148,6 +148,7 @@ def run(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, Any]:
         "horizon": str(config["horizon"]),
         "record": "true",
         "record_folder": str(run_dir / "bag"),
+        **({"hold_on": config["hold_on"]} if "hold_on" in config else {}),
     }
     run_dir.mkdir(parents=True, exist_ok=True)
     lines: deque[str] = deque(maxlen=_LINES_KEPT)
