@@ -65,5 +65,5 @@ class GoalInput:
         position, quaternion = pose_arrays(message, what=TOPIC)
         if ((position < self._low) | (position > self._high)).any():
             box = f"{self._low.tolist()} .. {self._high.tolist()}"
-            raise MessageError(f"{TOPIC}: position {position.tolist()}, valid: inside the arm's workspace {box} m")
+            raise MessageError(f"{TOPIC}: position {position.round(4).tolist()}, valid: inside the arm's workspace {box} m")
         return position, quaternion

@@ -107,6 +107,16 @@ def refuse_undeclared(node: Node) -> None:
         raise NodeError(not_known(unknown, declared))
 
 
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # another user's
+    return True
+
+
 def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     """Makes one node, spins it until SIGINT, SIGTERM, an error or the end of the launch that started it, and closes it.
 
@@ -121,10 +131,11 @@ def run(make_node: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: asked.set())
     parent = os.getppid()
-    launched = os.environ.get(PARENT_VARIABLE) == str(parent)
+    launch = int(os.environ.get(PARENT_VARIABLE, 0))
 
     def over() -> bool:
-        return asked.is_set() or (launched and os.getppid() != parent)  # a launch that was killed leaves no node behind
+        # A launch that was killed leaves no node behind, not even one that was still importing then.
+        return asked.is_set() or (os.getppid() != parent if launch == parent else bool(launch) and not _alive(launch))
 
     rclpy.init(args=list(args) if args is not None else None, signal_handler_options=SignalHandlerOptions.NO)
     logger = rclpy.logging.get_logger("armstack")

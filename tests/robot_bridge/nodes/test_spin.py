@@ -91,6 +91,14 @@ def test_a_node_ends_with_the_launch_that_started_it_even_if_that_is_killed(grap
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_a_node_ends_with_a_launch_that_was_killed_while_it_was_still_starting(graph: Graph, module: str) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait(10)
+    process = NodeProcess(module, env={"ARMSTACK_LAUNCH_PID": str(gone.pid)})
+    assert process.process.wait(20) == 0
+    process.wait_line("closed")
+
+
 def test_the_first_reported_failure_wins() -> None:
     failure = Failure()
     failure.raise_reported()
