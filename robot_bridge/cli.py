@@ -17,6 +17,7 @@ COMMANDS = {
     "collect": "record demonstrations with the scripted experts",
     "corpus": "record demonstrations of many tasks, to retrieve from, and few of the targets",
     "retrieve": "find pieces of a large corpus that resemble parts of a few demonstrations",
+    "find": "find clips of recordings by what happens in them",
     "train": "train a policy from a dataset or in a world",
     "pretrain": "explore a world without a reward, for tasks that come later",
     "solve": "a policy for a reward or a goal from what was explored, in seconds",

@@ -1,7 +1,9 @@
 """Armstack as pip and colcon install it."""
 
+import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +30,16 @@ def run(command: list[str], **options) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=800, **options)
     assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done
+
+
+def test_every_node_is_installed() -> None:
+    folder = ROOT / "robot_bridge/nodes"
+    nodes = {path.stem for path in folder.glob("*_node.py") if "return run(" in path.read_text()}
+    listed = {
+        name for line in (ROOT / "setup.py").read_text().splitlines() if line.startswith("NODES") for name in re.findall(r'"(\w+)"', line)
+    }
+    assert listed == nodes
+    assert all(callable(getattr(importlib.import_module("robot_bridge.nodes.__main__"), name)) for name in nodes)
 
 
 def _start_and_end(node: str, *, cwd: Path, environment: dict[str, str]) -> None:

@@ -1,7 +1,8 @@
-"""A judged frame for people: its map as a glow, its best classes and values as text below."""
+"""A judged frame for people: its map as a glow, its best classes, values and explanation as text below."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 _LEAST_PX = 256
 _LINE_PX = 14
+_LETTER_PX = 7
 _TOP = 3
 _GLOW = np.array([255.0, 32.0, 32.0])
 
@@ -22,6 +24,7 @@ def annotate(
     *,
     title: str,
     alarm: str = "",
+    explanation: Sequence[str] = (),
 ) -> NDArray[np.uint8]:
     """(H', W', 3) uint8: the frame enlarged to 256 pixels or more, with a text bar below; red where there is an `alarm`.
 
@@ -32,6 +35,7 @@ def annotate(
         heat: (h, w), drawn over the frame from its smallest (clear) to its largest number (red).
         title: name of the method.
         alarm: why the arm holds; empty where it need not.
+        explanation: further lines, broken where they are too long.
     """
     scale = max(1, -(-_LEAST_PX // min(frame.shape[:2])))
     picture = Image.fromarray(frame).resize((frame.shape[1] * scale, frame.shape[0] * scale), Image.Resampling.NEAREST)
@@ -41,6 +45,7 @@ def annotate(
         picture = Image.fromarray((np.asarray(picture) * (1 - glow) + _GLOW * glow).astype(np.uint8))
     best = sorted(scores.items(), key=lambda item: -item[1])[:_TOP]
     lines = [title, _numbers(best), *([_numbers(list(values.items()))] if values else []), *([f"HOLD: {alarm}"] if alarm else [])]
+    lines += [part for line in explanation for part in textwrap.wrap(line, picture.width // _LETTER_PX)]
     sheet = Image.new("RGB", (picture.width, picture.height + _LINE_PX * len(lines) + 4), (120, 0, 0) if alarm else (24, 24, 24))
     sheet.paste(picture)
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(12)

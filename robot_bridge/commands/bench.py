@@ -23,7 +23,7 @@ class Arguments:
     """
 
     name: Annotated[
-        Literal["sim", "replay", "policy", "contractive", "dvfb", "pear", "ros", "jitter", "filter", "data", "retrieval"],
+        Literal["sim", "replay", "policy", "contractive", "dvfb", "pear", "ros", "jitter", "filter", "data", "retrieval", "scan"],
         tyro.conf.Positional,
     ]
     """What to measure."""

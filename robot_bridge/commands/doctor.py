@@ -32,6 +32,12 @@ class Arguments:
     """A dataset (HDF5 file or folder), a bundle folder, or an environment id such as armstack/Lift-v0."""
     html: Path | None = None
     """Of a dataset: write a page with findings, plots and pictures to this file."""
+    authenticity: Path | None = None
+    """Of a dataset: a bundle of `armstack aux train manifold`; says how many of each episode's frames look generated."""
+    cleaned: Path | None = None
+    """With --authenticity: write a copy without the episodes that look generated to this file or folder."""
+    overwrite: bool = False
+    """Replace a dataset that is there already."""
     json: bool = False
     """Print one JSON object on the last line."""
 
@@ -80,27 +86,40 @@ def _environment_findings(name: str) -> list[Finding]:
         env.close()
 
 
-def _dataset_report(path: Path, html: Path | None) -> tuple[list[Finding], dict[str, Any]]:
+def _dataset_report(path: Path, arguments: Arguments) -> tuple[list[Finding], dict[str, Any]]:
     from rl_core.data.checkup import Finding as Remark
     from rl_core.data.checkup import check_dataset
     from rl_core.data.formats.reader_notes import listening
     from robot_bridge.demonstrations import read_demonstrations
 
+    html = arguments.html
     if html is not None:
         check_page(html, "--html")
+    if arguments.cleaned is not None:
+        from robot_bridge.dataset_authenticity import check_place
+
+        check_place(path, arguments.cleaned, overwrite=arguments.overwrite)
     with listening() as heard:
         dataset = read_demonstrations(path)
     said = tuple(Remark(subject="reading", level="warning", found=record.getMessage()) for record in heard)
     report = check_dataset(dataset)
     report = replace(report, findings=(*said, *report.findings))
     findings = [Finding(subject=f.subject, level=f.level, found=f.found, advice=f.advice) for f in report.findings]
-    if html is None:
-        return findings, report.to_dict()
-    from robot_bridge.checkup_page import write_checkup_page
+    figures = report.to_dict()
+    if arguments.authenticity is not None:
+        from robot_bridge.dataset_authenticity import screen_dataset, show_shares, write_cleaned
 
-    page = write_checkup_page(dataset, report, html, name=path.resolve().name)
-    console.print(f"wrote {page}")
-    return findings, {**report.to_dict(), "page": str(page)}
+        screened, about_frames, figures["authenticity"] = screen_dataset(dataset, arguments.authenticity)
+        show_shares(screened)
+        findings += about_frames
+        if arguments.cleaned is not None:
+            figures["cleaned"] = write_cleaned(dataset, screened, arguments.cleaned)
+    if html is not None:
+        from robot_bridge.checkup_page import write_checkup_page
+
+        figures["page"] = str(write_checkup_page(dataset, report, html, name=path.resolve().name))
+        console.print(f"wrote {figures['page']}")
+    return findings, figures
 
 
 def main(argv: list[str]) -> int:
@@ -113,10 +132,14 @@ def main(argv: list[str]) -> int:
         raise FileNotFoundError(f"{target}: no such dataset or bundle, and no environment id (armstack/Lift-v0)")
     if arguments.html is not None and not is_dataset:
         raise ArmstackError(f"--html {arguments.html}: valid with a dataset, found {target or 'no target'}")
+    if arguments.authenticity is not None and not is_dataset:
+        raise ArmstackError(f"--authenticity {arguments.authenticity}: valid with a dataset, found {target or 'no target'}")
+    if arguments.cleaned is not None and arguments.authenticity is None:
+        raise ArmstackError(f"--cleaned {arguments.cleaned}: valid with --authenticity, which says what to leave out")
     if target is None:
         findings = check_machine()
     elif is_dataset:
-        findings, extra = _dataset_report(Path(target), arguments.html)
+        findings, extra = _dataset_report(Path(target), arguments)
     elif _is_bundle(target):
         findings = _bundle_findings(Path(target))
     else:
@@ -126,5 +149,5 @@ def main(argv: list[str]) -> int:
         table.add_row(finding.subject, Text(finding.level, _COLOURS[finding.level]), finding.found, finding.advice)
     console.print(table)
     if arguments.json:
-        emit_json({"findings": [asdict(finding) for finding in findings], **extra})
+        emit_json({**extra, "findings": [asdict(finding) for finding in findings]})
     return 1 if any(finding.level == "error" for finding in findings) else 0

@@ -57,6 +57,12 @@ class Arguments:
     """Where the target's demonstrations are cut."""
     steps: Steps = "strap"
     """Step set of the alignment: the paper's, the textbook's, or symmetric."""
+    text: str = ""
+    """What happens in the demonstrations that are wanted, in words: only those that fit best are searched."""
+    clips_bundle: Path | None = None
+    """Bundle of `armstack aux train tempme`, which finds them."""
+    text_share: float = 0.25
+    """Share of the corpus that is searched with --text."""
     unique: bool = False
     """Take a piece once only, though it be the best for several segments."""
     threads: int = 2
@@ -84,7 +90,9 @@ def main(argv: list[str]) -> int:
         )
         bar = progress.add_task("checking the index", total=len(index))
         index.verify(lambda done: progress.update(bar, advance=done))
-        embedded = time.monotonic() - started
+        embedded, corpus = time.monotonic() - started, len(index)
+        if arguments.clips_bundle is not None:
+            index = _narrowed(arguments, index, progress)
         plan = RetrievalPlan(
             pieces=arguments.k,
             retriever=arguments.retriever,
@@ -105,7 +113,8 @@ def main(argv: list[str]) -> int:
     lengths = [piece.stop - piece.start for piece in found.pieces]
     figures = {
         "out": str(arguments.out),
-        "corpus": len(index),
+        "corpus": corpus,
+        "searched": len(index),
         "segments": len(found.segments),
         "pieces": len(found.pieces),
         "frames": sum(lengths),
@@ -126,6 +135,11 @@ def _check(arguments: Arguments) -> None:
         raise RetrievalError(f"--k {arguments.k}, --threads {arguments.threads}; valid: 1 or more")
     if arguments.cluster and arguments.retriever != "strap":
         raise RetrievalError(f"--cluster is for --retriever strap, not {arguments.retriever}")
+    if bool(arguments.text.strip()) != (arguments.clips_bundle is not None) or not 0 < arguments.text_share <= 1:
+        found = f"--text {arguments.text!r}, --clips-bundle {arguments.clips_bundle}, --text-share {arguments.text_share}"
+        raise RetrievalError(f"{found}; valid: a text with a bundle, or neither, and a share above 0, at most 1")
+    if arguments.cluster and arguments.clips_bundle is not None:
+        raise RetrievalError("--text with --cluster, whose machines search the whole index; valid: one of them")
     check_file(arguments.out, "--out")
     if arguments.out.exists() and not arguments.overwrite:
         raise DatasetError(f"{arguments.out}: is there already; valid: another --out, or --overwrite")
@@ -133,6 +147,18 @@ def _check(arguments: Arguments) -> None:
         raise DatasetError(f"{arguments.out}: is read too; valid: a file of its own")
     if arguments.report is not None:
         check_page(arguments.report, "--report")
+
+
+def _narrowed(arguments: Arguments, index: Index, progress: Progress) -> Index:
+    from robot_bridge.auxiliary.video.text_scorer import TextScorer, narrow  # needs the extra `vlm`, as the bundle does
+    from robot_bridge.commands.find import read_searcher, tell_unknown_words
+
+    assert arguments.clips_bundle is not None
+    searcher, sha256 = read_searcher(arguments.clips_bundle)
+    tell_unknown_words(searcher, arguments.text)
+    bar = progress.add_task(f"looking for {arguments.text!r}", total=len(index))
+    scorer = TextScorer(searcher, sha256, arguments.text, arguments.index / "clips")
+    return narrow(index, scorer, arguments.text_share, lambda done: progress.update(bar, advance=done))[0]
 
 
 def _searcher(arguments: Arguments, index: Index, progress: Progress) -> Search:

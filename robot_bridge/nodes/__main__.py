@@ -9,6 +9,8 @@ import ast
 import importlib.util
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rl_core.errors import ArmstackError
@@ -40,44 +42,11 @@ def _help(name: str) -> str:
     )
 
 
-def arm_node() -> int:
-    """Entry point."""
-    return start("arm_node")
-
-
-def policy_node() -> int:
-    """Entry point."""
-    return start("policy_node")
-
-
-def auxiliary_node() -> int:
-    """Entry point."""
-    return start("auxiliary_node")
-
-
-def recorder_node() -> int:
-    """Entry point."""
-    return start("recorder_node")
-
-
-def episode_recorder_node() -> int:
-    """Entry point."""
-    return start("episode_recorder_node")
-
-
-def camera_node() -> int:
-    """Entry point."""
-    return start("camera_node")
-
-
-def real_camera_node() -> int:
-    """Entry point."""
-    return start("real_camera_node")
-
-
-def teleop_node() -> int:
-    """Entry point."""
-    return start("teleop_node")
+def __getattr__(name: str) -> Callable[[], int]:
+    """Entry point of each node, by its module's name (`setup.py` lists them)."""
+    if not (Path(__file__).parent / f"{name}.py").is_file():
+        raise AttributeError(name)
+    return partial(start, name)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,15 @@ from rl_core.camera_channel import channel_from_json
 from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.annotate import annotate
 from robot_bridge.auxiliary.bundles import Recognition, recognition_of
+from robot_bridge.auxiliary.explanations import Explainer, lines_of
 from robot_bridge.auxiliary.first_frames import FirstFrames
 from robot_bridge.auxiliary.hold_rule import Guard, HoldRule
 from robot_bridge.auxiliary.method import AuxiliaryMethod
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
-from robot_bridge.nodes.auxiliary_messages import figures, holds, result
+from robot_bridge.nodes.auxiliary_messages import explanation, figures, result
 from robot_bridge.nodes.auxiliary_requests import AuxiliaryRequests
 from robot_bridge.nodes.auxiliary_worker import AuxiliaryWorker, Judged, Load
+from robot_bridge.nodes.guard_message import guard_message
 from robot_bridge.nodes.messages import MessageError, began, rgb_image
 from robot_bridge.nodes.qos import EVENTS, LATCHED, SENSOR, STREAM, advertise, subscribe
 from robot_bridge.nodes.spin import Failure, NodeError, run
@@ -63,6 +65,7 @@ class AuxiliaryNode(LifecycleNode):
         self._recognition: Recognition | None = None
         self._sha256 = ""
         self._guard: Guard | None = None
+        self._explanations: Any = None
         self._worker: AuxiliaryWorker | None = None
         self._requests: AuxiliaryRequests | None = None
         self._load = Load(time.monotonic())
@@ -114,6 +117,8 @@ class AuxiliaryNode(LifecycleNode):
         self._guard = Guard(self.get_name(), rule, FirstFrames(frames) if frames > 0 else None) if rule.on else None
         if self._requests is None:  # configured for the first time
             self._results = advertise(self, String, f"{self._method.topic}/result", STREAM)
+            if isinstance(self._loaded, Explainer):
+                self._explanations = advertise(self, String, f"{self._method.topic}/explanation", STREAM)
             self._images = advertise(self, Image, f"{self._method.topic}/image", SENSOR)
             store = str(self._given["store"])
             self._requests = AuxiliaryRequests(self, self._method, lambda: self._worker, self._images, Path(store) if store else None)
@@ -227,15 +232,20 @@ class AuxiliaryNode(LifecycleNode):
             self._guard.judged(judged.stamp_ns, {**judged.scores, **judged.values})
             alarm = self._rule.judge({**judged.scores, **judged.values})
             self._say_holds()
-        self._results.publish(result(judged, method=self._method.name, bundle=self._sha256, camera=str(self._given["camera"])))
+        origin = {"method": self._method.name, "bundle": self._sha256, "camera": str(self._given["camera"])}
+        self._results.publish(result(judged, **origin))
+        words: Sequence[str] = ()
+        if judged.explanation is not None:
+            self._explanations.publish(explanation(judged, **origin))
+            words = lines_of(judged.explanation)
         if self._images.get_subscription_count() > 0:
             heat = None if judged.prediction.map is None else judged.prediction.map[0]
-            sheet = annotate(judged.frame, judged.scores, judged.values, heat, title=self._method.name, alarm=alarm)
+            sheet = annotate(judged.frame, judged.scores, judged.values, heat, title=self._method.name, alarm=alarm, explanation=words)
             self._images.publish(rgb_image(sheet, frame="", stamp_ns=judged.stamp_ns))
 
     def _say_holds(self) -> None:
         if self._guard is not None and self._inputs:
-            self._holds.publish(holds(self._guard.report(self._now_ns())))
+            self._holds.publish(guard_message(self._guard.report(self._now_ns())))
 
     def _failed(self, error: Exception) -> None:
         what = error if isinstance(error, NodeError) else NodeError(f"{self._method.name}: {type(error).__name__}: {error}")

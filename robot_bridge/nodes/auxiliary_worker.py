@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sensor_msgs.msg import Image
 
+from robot_bridge.auxiliary.explanations import Explainer
 from robot_bridge.auxiliary.payloads import FrameRing
 from robot_bridge.auxiliary.protocols import AdaptiveRecogniser, Prediction
+from robot_bridge.auxiliary.stamped import StampedRecogniser
 from robot_bridge.nodes.latency import Latency
 from robot_bridge.nodes.messages import MessageError, image_to_rgb
 from robot_bridge.nodes.stamps import to_ns
@@ -32,12 +34,13 @@ _OVERLOAD = 0.1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Judged:
-    """A frame (H, W, 3) and what the method says of it: a prediction of one row."""
+    """A frame (H, W, 3) and what the method says of it: a prediction of one row, and its words where it is an `Explainer`."""
 
     stamp_ns: int
     frame: NDArray[np.uint8]
     prediction: Prediction
     classes: tuple[str, ...]
+    explanation: Mapping[str, Any] | None = None
 
     @property
     def scores(self) -> dict[str, float]:
@@ -186,12 +189,16 @@ class AuxiliaryWorker:
             return
         start = time.perf_counter()
         prediction = self._predict(frame[None])
+        explanation = self.loaded.explain(frame) if isinstance(self.loaded, Explainer) else None
         self.latency.add("predict", time.perf_counter() - start)
         self.frames.put(stamp_ns, frame)
-        self._judged(Judged(stamp_ns=stamp_ns, frame=frame, prediction=prediction, classes=tuple(self.loaded.classes)))
+        classes = tuple(self.loaded.classes)
+        self._judged(Judged(stamp_ns=stamp_ns, frame=frame, prediction=prediction, classes=classes, explanation=explanation))
         self.counts.judged += 1
         self.latency.add("age", (self._now_ns() - stamp_ns) * 1e-9)
-        if isinstance(self.loaded, AdaptiveRecogniser):
+        if isinstance(self.loaded, StampedRecogniser):
+            self.loaded.remember_at(stamp_ns, frame[None], prediction)
+        elif isinstance(self.loaded, AdaptiveRecogniser):
             self.loaded.remember(frame[None], prediction)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 

@@ -99,7 +99,7 @@ def test_sections_are_matched_as_ros_does(section: str, node: str, meant: bool) 
 
 @pytest.mark.parametrize("config", sorted(path.name for path in (ROOT / "launch/config").glob("*arm.yaml")))
 def test_the_files_that_come_with_it_are_in_order(config: str) -> None:
-    assert read_arm_file(ROOT / "launch/config" / config, "simulated")["separation_required"] is False
+    assert read_arm_file(ROOT / "launch/config" / config, "simulated")["separation_required"] is (config == "separation_arm.yaml")
 
 
 def test_the_names_are_those_that_the_node_declares(ros: int, monkeypatch: pytest.MonkeyPatch) -> None:

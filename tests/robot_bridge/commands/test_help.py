@@ -17,6 +17,7 @@ OPTIONS = {
     "collect": ("--out", "--plan.task", "--plan.skills", "--plan.seed", "--processes", "--json"),
     "corpus": ("--out", "--plan.demos", "--plan.images", "--sheet", "--processes", "--json"),
     "retrieve": ("--corpus", "--target", "--k", "--out", "--report", "--index", "--embedding.features", "--stops.threshold", "--json"),
+    "find": ("STR PATH", "--bundle", "--index", "--video", "--sheet", "--fps", "--json"),
     "train": ("dac", "bc_best_half", "diffusion_bc", "sac", "--dataset", "--run-dir"),
     "pretrain": ("dvfb", "skill_discovery", "--env", "--run-dir"),
     "solve": ("--out", "--env", "--reward", "--goal", "--goal-channel", "--json"),

@@ -1,0 +1,1 @@
+"""Language-and-vision models that answer questions on a picture, behind one protocol, `interface.LMM`."""

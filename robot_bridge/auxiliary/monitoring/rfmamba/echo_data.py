@@ -1,0 +1,130 @@
+"""Makes recordings of people by the simulated radar (`sim_envs.sensors`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rl_core.training.seeding import numpy_generator
+from robot_bridge.auxiliary.monitoring.rfmamba.echoes import HEADER, Recordings, write_recordings
+from robot_bridge.auxiliary.monitoring.rfmamba.interface import RadarError, RadarGeometry
+from sim_envs.sensors.humanoid import Build
+from sim_envs.sensors.motions import ACTIVITIES
+from sim_envs.sensors.radar import Wall
+from sim_envs.sensors.recordings import RadarScene, Recorder, Waveform
+
+
+def make(
+    out: str | Path,
+    *,
+    people: int = 100,
+    recordings: int = 24,
+    frames: int = 6,
+    frequencies: int = 32,
+    wall: float = 0.5,
+    snr_db: float = 20.0,
+    dropout: float = 0.4,
+    waveform: Waveform = "sfcw",
+    seed: int = 0,
+    say: Callable[[str], None] = print,
+) -> dict[str, float]:
+    """Records walking, standing, waving and falling people; another seed gives other people and another cell.
+
+    Args:
+        out: folder of the recordings, a new one.
+        people: how many; each does every activity equally often.
+        recordings: of each person.
+        frames: of a recording, ten a second.
+        frequencies: from 0.8 to 2.8 GHz.
+        wall: share of the recordings with a wall between the radar and the person.
+        snr_db: of a person at 2 m in free space.
+        dropout: share of a body's scatterers that a frame does not show.
+        waveform: stepped frequencies (sfcw), or a sweep (fmcw).
+        seed: of everything.
+        say: told what was done.
+
+    Returns:
+        `recordings`, `frames`, `frames_per_s`.
+
+    Raises:
+        RadarError: settings that cannot be; says which are valid. Or recordings are there already.
+    """
+    out = Path(out)
+    if (out / HEADER).exists():
+        raise RadarError(f"{out}: holds recordings already, valid: a new folder")
+    begun = time.monotonic()
+    data = simulate(
+        people=people, recordings=recordings, frames=frames, frequencies=frequencies, wall=wall, snr_db=snr_db, dropout=dropout,
+        waveform=waveform, seed=seed,
+    )  # fmt: skip
+    rate = len(data) * frames / (time.monotonic() - begun)
+    settings = {"people": people, "recordings": recordings, "wall": wall, "snr_db": snr_db, "dropout": dropout, "waveform": waveform}
+    write_recordings(data, out, {"maker": "simulated radar", "seed": seed, **settings})
+    say(f"{out}: {len(data)} recordings of {people} people, {len(data) * frames} frames ({rate:.0f}/s)")
+    return {"recordings": len(data), "frames": len(data) * frames, "frames_per_s": rate}
+
+
+def simulate(
+    *,
+    people: int,
+    recordings: int,
+    frames: int,
+    wall: float,
+    seed: int,
+    frequencies: int = 32,
+    snr_db: float = 20.0,
+    dropout: float = 0.4,
+    waveform: Waveform = "sfcw",
+) -> Recordings:
+    """The recordings themselves; see `make`."""
+    if people < 1 or recordings < len(ACTIVITIES) or frames < 2 or frequencies < 2:
+        raise RadarError(
+            f"people {people}, recordings {recordings}, frames {frames}, frequencies {frequencies}; "
+            f"valid: at least 1, {len(ACTIVITIES)} (one an activity), 2, 2"
+        )
+    for name, share in (("wall", wall), ("dropout", dropout)):
+        if not 0 <= share <= 1:
+            raise RadarError(f"{name} {share}, valid: a share, 0..1")
+    if not np.isfinite(snr_db):
+        raise RadarError(f"snr_db {snr_db}, valid: a finite number")
+    scene = RadarScene(frequencies=frequencies, snr_db=snr_db, dropout=dropout, waveform=waveform)
+    recorder, found, who, walls = Recorder(scene, numpy_generator(seed, "cell")), [], [], []
+    columns = (TextColumn("recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        for person in bar.track(range(people)):
+            rng = numpy_generator(seed, "person", person)
+            build = Build(height=float(rng.normal(1.0, 0.05)), girth=float(rng.normal(1.0, 0.1)))
+            for take in range(recordings):
+                between = _wall(rng) if rng.random() < wall else None
+                found.append(recorder.record(build, ACTIVITIES[take % len(ACTIVITIES)], frames, rng, wall=between))
+                who.append(person)
+                walls.append(between is not None)
+    array = scene.array
+    return Recordings(
+        geometry=RadarGeometry(
+            transmitters=tuple(map(tuple, array.transmitters.tolist())),
+            receivers=tuple(map(tuple, array.receivers.tolist())),
+            frequencies=tuple(array.frequencies.tolist()),
+            frames=frames,
+            period_s=scene.period_s,
+        ),
+        activities=ACTIVITIES,
+        echoes=np.stack([each.echoes for each in found]),
+        backgrounds=np.stack([each.background for each in found]),
+        joints=np.stack([each.joints for each in found]),
+        activity=np.stack([each.activity for each in found]),
+        body=np.stack([each.body for each in found]),
+        people=np.array(who, np.int64),
+        behind_wall=np.array(walls, bool),
+    )
+
+
+def _wall(rng: np.random.Generator) -> Wall:
+    return Wall(
+        attenuation=float(rng.uniform(0.3, 0.7)), thickness_m=float(rng.uniform(0.1, 0.2)), permittivity=float(rng.uniform(3.0, 6.0))
+    )

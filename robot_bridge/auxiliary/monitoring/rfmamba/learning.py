@@ -1,0 +1,118 @@
+"""How a radar network is trained: one loss of three parts, AdamW, warm-up and cosine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rl_core.training.seeding import preserved_rng, torch_generator
+from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
+from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Windows
+from robot_bridge.auxiliary.monitoring.rfmamba.network import Outputs, RadarNetwork
+from robot_bridge.auxiliary.monitoring.rfmamba.transformer import build_network
+
+Say = Callable[[str], None]
+_WARM_UP = 0.1
+
+
+def antenna_scale(echoes: NDArray[np.complex64]) -> Tensor:
+    """(antennas,) root mean square of each pair of antennas over all training windows (n, T, tx, rx, F).
+
+    One number an antenna for the whole set: a window of its own scale would lose how strong, and so how far, its echo is.
+    """
+    power = (np.abs(echoes) ** 2).mean(axis=(0, 1, 4), dtype=np.float64)
+    return torch.from_numpy(np.sqrt(np.maximum(power, 1e-20)).reshape(-1)).float()
+
+
+def normalised(echoes: NDArray[np.complex64], scale: Tensor) -> Tensor:
+    """Echoes (n, T, tx, rx, F) as a network takes them, (n, T, antennas, F)."""
+    return torch.from_numpy(np.ascontiguousarray(echoes)).flatten(2, 3) / scale[:, None]
+
+
+def new_network(windows: Windows, config: RFMambaConfig, seed: int) -> RadarNetwork:
+    """A network for windows like these, with random weights."""
+    frames, transmitters, receivers, frequencies = windows.geometry.shape
+    shape = frames, transmitters * receivers, frequencies
+    with preserved_rng():
+        torch.manual_seed(torch_generator(seed, "weights").initial_seed())
+        network = build_network(shape, config.network, current=config.current, activities=len(windows.activities))
+    network.heads.mean_pose.copy_(torch.from_numpy(windows.joints.mean(axis=0)))
+    return network
+
+
+def loss_of(found: Outputs, joints: Tensor, activity: Tensor, body: Tensor, config: RFMambaConfig) -> Tensor:
+    """The loss of a batch: joints (B, 14, 3), activity (B,), body (B, antennas, bins) of 0 and 1."""
+    # L1 of the joints, metres.
+    loss = config.pose_weight * (found.joints - joints).abs().mean()
+    # Cross-entropy of what the person does.
+    loss = loss + config.activity_weight * F.cross_entropy(found.activity, activity)
+    # Cross-entropy of person or clutter in each range bin of each pair of antennas.
+    return loss if found.body is None else loss + config.segmentation_weight * F.binary_cross_entropy_with_logits(found.body, body)
+
+
+def fit(network: RadarNetwork, windows: Windows, config: RFMambaConfig, *, seed: int, say: Say = lambda text: None) -> Tensor:
+    """Trains a network of `new_network` in place; returns the antennas' scale (antennas,), which belongs to it. See `minimise`."""
+    scale = antenna_scale(windows.echoes)
+    minimise(network, lambda rows: normalised(windows.echoes[rows], scale), windows, config, seed=seed, say=say)
+    return scale
+
+
+def minimise(
+    network: nn.Module,
+    inputs: Callable[[NDArray[np.int64]], Tensor],
+    windows: Windows,
+    config: RFMambaConfig,
+    *,
+    seed: int,
+    say: Say = lambda text: None,
+) -> None:
+    """Trains in place.
+
+    Args:
+        network: inputs -> `Outputs`.
+        inputs: rows -> what the network takes of these windows.
+        windows: to learn from.
+        config: settings.
+        seed: of the order.
+        say: told the loss of each epoch.
+    """
+    joints, activity = torch.from_numpy(windows.joints), torch.from_numpy(windows.activity)
+    generator = torch_generator(seed, "order")
+    optimizer = torch.optim.AdamW(network.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
+    steps = config.epochs * math.ceil(len(windows) / config.batch_size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
+    network.train()
+    for epoch in range(config.epochs):
+        losses = []
+        for batch in torch.randperm(len(windows), generator=generator).split(config.batch_size):
+            rows = batch.numpy()
+            body = torch.from_numpy(windows.body[rows]).flatten(1, 2).float()
+            found = network(inputs(rows))
+            loss = loss_of(found, joints[batch], activity[batch], body, config)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip)
+            optimizer.step()
+            schedule.step()
+            losses.append(float(loss.detach()))
+        say(f"epoch {epoch + 1}/{config.epochs}: loss {np.mean(losses):.4f}")
+    network.eval()
+
+
+def outputs_of(network: RadarNetwork, echoes: NDArray[np.complex64], scale: Tensor, *, batch_size: int = 64) -> Outputs:
+    """Of windows (n, T, tx, rx, F) without background."""
+    with torch.no_grad():
+        starts = range(0, len(echoes), batch_size)
+        parts = [network(normalised(echoes[start : start + batch_size], scale)) for start in starts]
+    return Outputs(**{name: torch.cat([getattr(part, name) for part in parts]) for name in ("joints", "activity", "body")})
+
+
+def _rate(step: int, steps: int) -> float:
+    warm_up = max(1, round(_WARM_UP * steps))
+    return (step + 1) / warm_up if step < warm_up else 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up)))

@@ -1,0 +1,1 @@
+"""Video: methods that search or judge clips of a camera."""

@@ -1,0 +1,154 @@
+"""`armstack find "the red can falls" FOLDER`: which clips of recorded bags and datasets show what a sentence says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from rl_core.bundle import Bundle, BundleError, bundle_sha256
+from robot_bridge.auxiliary.registry import AUXILIARY_METHODS, load_auxiliary
+from robot_bridge.auxiliary.video.clip_index import ClipIndex, Hit
+from robot_bridge.auxiliary.video.errors import VideoError
+from robot_bridge.auxiliary.video.hit_film import write_hit_sheet, write_hit_video
+from robot_bridge.auxiliary.video.recordings import find_recordings
+from robot_bridge.auxiliary.video.tempme import ClipSearcher
+from robot_bridge.commands.output import console, emit_json
+from robot_bridge.output_places import check_file, check_folder
+
+INDEX = Path("runs/clip-index")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """Find clips in a folder of recordings by what happens in them (TempMe, arXiv 2409.01156).
+
+    Bags are searched by their image topics, datasets by their image channels. What was looked at once is kept in the index; new and
+    changed recordings are added to it.
+
+    Example: armstack find "the gripper drops the red can" recordings --bundle runs/tempme/bundle --video found.mp4
+    """
+
+    text: Annotated[str, tyro.conf.Positional]
+    """What happens, in words."""
+    folder: Annotated[Path, tyro.conf.Positional]
+    """A recording, or a folder with recordings at any depth."""
+    bundle: Path
+    """Bundle of `armstack aux train tempme`, or of a baseline of it."""
+    top: int = 10
+    """Clips that are shown."""
+    fps: float = 0.0
+    """Frames a second that are taken of long recordings; 0 = the bundle's."""
+    index: Path = INDEX
+    """Folder of the index."""
+    video: Path | None = None
+    """MP4 to write: the clips one behind the other."""
+    sheet: Path | None = None
+    """PNG to write: the clips one below the other."""
+    threads: int = 1
+    """Threads of torch."""
+    json: bool = False
+    """Print one JSON object on the last line."""
+
+
+def main(argv: list[str]) -> int:
+    """Runs the command line."""
+    arguments = tyro.cli(Arguments, args=argv, prog="armstack find")
+    _check(arguments)
+    torch.set_num_threads(arguments.threads)
+    searcher, sha256 = read_searcher(arguments.bundle)
+    tell_unknown_words(searcher, arguments.text)
+    index = ClipIndex(arguments.index, searcher, sha256, frames=searcher.config.frames, fps=arguments.fps or searcher.config.fps)
+    recordings = find_recordings(arguments.folder)
+    added = fill(index, recordings)
+    hits = index.find(arguments.text, arguments.top)
+    console.print(_table(arguments.text, hits))
+    for file, write in ((arguments.video, write_hit_video), (arguments.sheet, write_hit_sheet)):
+        if file is not None:
+            console.print(f"wrote {write(hits, file)}")
+    if arguments.json:
+        rows = [{"file": str(hit.source), **{name: getattr(hit, name) for name in _FIELDS}} for hit in hits]
+        emit_json({"text": arguments.text, "recordings": len(recordings), "clips": len(index), "clips_added": added, "hits": rows})
+    return 0
+
+
+def read_searcher(folder: Path) -> tuple[ClipSearcher, str]:
+    """The searcher of a bundle, and the bundle's sha256.
+
+    Raises:
+        BundleError: no bundle there, or not one of clips.
+    """
+    bundle = Bundle.load(folder)
+    method = AUXILIARY_METHODS.get(bundle.method)
+    if method is None or method.family != "video":
+        valid = ", ".join(name for name, row in AUXILIARY_METHODS.items() if row.family == "video")
+        raise BundleError(f"{folder}: bundle of method {bundle.method!r}, valid: {valid}, as `armstack aux train tempme` writes it")
+    return load_auxiliary(method, bundle), bundle_sha256(folder)
+
+
+def tell_unknown_words(searcher: ClipSearcher, text: str) -> None:
+    """Says which words of the text the model has never seen."""
+    words = getattr(searcher.vlm, "words", None)  # CLIP knows all words
+    if words is not None and (unknown := words.unknown([text])):
+        console.print(f"words that the model does not know: {', '.join(unknown)}; it knows: {' '.join(words.vocabulary)}")
+
+
+def fill(index: ClipIndex, recordings: list[Path]) -> int:
+    """Takes the recordings in, with a bar; gives how many clips were worked out."""
+    added = 0
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("looking at recordings", total=len(recordings))
+
+        def done(recording: Path, clips: int, new: bool) -> None:
+            nonlocal added
+            added += clips if new else 0
+            progress.advance(bar)
+            if not clips:
+                progress.console.print(f"{recording}: no pictures")
+
+        index.add(recordings, done)
+    return added
+
+
+def _check(arguments: Arguments) -> None:
+    if not arguments.text.strip():
+        raise VideoError("text is empty, valid: what happens, in words, e.g. 'the gripper drops the red can'")
+    if arguments.top < 1 or arguments.threads < 1 or arguments.fps < 0:
+        raise VideoError(
+            f"--top {arguments.top}, --threads {arguments.threads}, --fps {arguments.fps}; valid: 1 or more, 1 or more, 0 or more"
+        )
+    check_folder(arguments.index, "--index")
+    for file, option, ending in ((arguments.video, "--video", ".mp4"), (arguments.sheet, "--sheet", ".png")):
+        if file is not None:
+            check_file(file, option)
+            if file.suffix.lower() != ending:
+                raise VideoError(f"{option} {file}: the ending is {file.suffix!r}, valid: {ending}")
+
+
+_FIELDS = ("episode", "camera", "start_ns", "end_ns", "score")
+
+
+def _table(text: str, hits: list[Hit]) -> Table:
+    table = Table(title=f"clips for {text!r}", box=None, pad_edge=False)
+    for heading in ("score", "from", "seconds"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("where", overflow="fold")
+    for hit in hits:
+        seconds = (hit.end_ns - hit.start_ns) * 1e-9
+        where = " ".join(filter(None, (str(hit.source), hit.episode, hit.camera)))
+        table.add_row(f"{hit.score:.3f}", _when(hit.start_ns), f"{seconds:.1f}", where)
+    return table
+
+
+def _when(stamp_ns: int) -> str:
+    """A stamp as a date, or as seconds where it is none (simulated time)."""
+    if stamp_ns < 10**17:  # before 1973
+        return f"{stamp_ns * 1e-9:.2f} s"
+    return datetime.fromtimestamp(stamp_ns * 1e-9, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-4]

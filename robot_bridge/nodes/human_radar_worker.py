@@ -1,0 +1,166 @@
+"""The thread on which a radar's echoes are judged: the newest window, never a queue of them, and nothing that is too old."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from std_msgs.msg import Float32MultiArray
+
+from robot_bridge.auxiliary.monitoring.rfmamba.interface import HumanRadar, Person, RadarError, echo_of
+from robot_bridge.nodes.auxiliary_worker import Counts
+from robot_bridge.nodes.latency import Latency
+from robot_bridge.nodes.radar_messages import numbers_of
+
+Echo = NDArray[np.complex64]
+_WARM_UP = 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Seen:
+    """A person, and the source time of the frame that it is about."""
+
+    stamp_ns: int
+    person: Person
+
+
+class _Empty:
+    """Windows of the cell with nobody in it that are being gathered."""
+
+    def __init__(self, windows: int, done: Callable[[Echo], None]) -> None:
+        self.windows, self.done = windows, done
+        self.gathered: list[Echo] = []
+
+
+class HumanRadarWorker:
+    """Works on a thread of its own from `start` to `close`.
+
+    Args:
+        radar: what the registry's `load` gave.
+        seen: called with every person seen, on this thread.
+        failed: called with what ends it.
+        now_ns: source time.
+        max_age_s: a window that would be older than this when its answer is there is dropped: before it is judged, or after.
+        warmed: called before the first window.
+
+    Attributes:
+        counts: of windows.
+        latency: stages `perceive` (the method alone) and `age` (from the frame that an answer is about to the answer).
+        background: (tx, rx, frequency), the mean echo of the empty cell; None before it is known, and nothing is judged.
+        unusable: why the newest unusable window was that.
+    """
+
+    def __init__(
+        self,
+        radar: HumanRadar,
+        *,
+        seen: Callable[[Seen], None],
+        failed: Callable[[Exception], None],
+        now_ns: Callable[[], int],
+        max_age_s: float,
+        warmed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.counts = Counts()
+        self.latency = Latency(warm_up=_WARM_UP)
+        self.background: Echo | None = None
+        self.unusable = ""
+        self._radar, self._seen, self._failed, self._now_ns = radar, seen, failed, now_ns
+        self._warmed = warmed
+        self._max_age_ns = int(max_age_s * 1e9)
+        self._behind_ns = round((radar.geometry.frames - 1 - radar.current) * radar.geometry.period_s * 1e9)
+        self._newest: tuple[Float32MultiArray, int] | None = None
+        self._empty: _Empty | None = None
+        self._changed = threading.Condition()
+        self._warm = self._closing = False
+        self._thread = threading.Thread(target=self._run, name="human radar", daemon=True)
+
+    def start(self) -> None:
+        """Begins."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends after what is being done now."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(1.0)
+
+    def offer(self, message: Float32MultiArray, stamp_ns: int) -> None:
+        """A window came whose newest frame was measured at `stamp_ns`; before the warm-up is over none is waited for."""
+        with self._changed:
+            if not self._warm:
+                return
+            self.counts.received += 1
+            self.counts.skipped += self._newest is not None
+            self._newest = message, stamp_ns
+            self._changed.notify()
+
+    def gather_background(self, windows: int, done: Callable[[Echo], None]) -> None:
+        """The next `windows` windows are of the empty cell; nothing is judged meanwhile. `done` is called on this thread."""
+        with self._changed:
+            self.background, self._empty = None, _Empty(windows, done)
+
+    def _run(self) -> None:
+        try:
+            geometry = self._radar.geometry
+            self._radar.perceive(np.zeros(geometry.shape, np.complex64), np.zeros(geometry.shape[1:], np.complex64))
+            self._warm = True
+            self._warmed()
+            while True:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closing or self._newest is not None)
+                    if self._closing:
+                        return
+                    assert self._newest is not None
+                    (message, stamp_ns), self._newest = self._newest, None
+                self._judge(message, stamp_ns)
+        except Exception as error:
+            self._failed(error)
+
+    def _judge(self, message: Float32MultiArray, stamp_ns: int) -> None:
+        about_ns = stamp_ns - self._behind_ns
+        if not self._fresh(about_ns):
+            self.counts.stale += 1
+            return
+        try:
+            echo = echo_of(numbers_of(message), self._radar.geometry)
+        except RadarError as error:
+            self.unusable = str(error)
+            self.counts.unusable += 1
+            return
+        with self._changed:
+            empty, background = self._empty, self.background
+        if empty is not None:
+            self._gather(empty, echo)
+        elif background is None:
+            self.unusable = "the echo of the empty cell is not known"
+            self.counts.unusable += 1
+        else:
+            start = time.perf_counter()
+            person = self._radar.perceive(echo, background)
+            self.latency.add("perceive", time.perf_counter() - start)
+            self.latency.add("age", (self._now_ns() - about_ns) * 1e-9)
+            if not self._fresh(about_ns):
+                self.counts.stale += 1
+                return
+            self._seen(Seen(stamp_ns=about_ns, person=person))
+            self.counts.judged += 1
+
+    def _gather(self, empty: _Empty, echo: Echo) -> None:
+        empty.gathered.append(echo.mean(axis=0))
+        if len(empty.gathered) < empty.windows:
+            return
+        background = np.mean(empty.gathered, axis=0).astype(np.complex64)
+        with self._changed:
+            if self._empty is not empty:  # another was asked for meanwhile
+                return
+            self.background, self._empty = background, None
+        empty.done(background)
+
+    def _fresh(self, about_ns: int) -> bool:
+        return abs(self._now_ns() - about_ns) <= self._max_age_ns

@@ -1,0 +1,1 @@
+"""Simulated sensors: a MIMO radar, and the people and things that it sees."""

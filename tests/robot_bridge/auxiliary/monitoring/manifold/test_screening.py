@@ -1,0 +1,108 @@
+"""Imagined episodes in a dataset are found and left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rl_core.contract import Action, Channel, RobotContract
+from rl_core.data.episode import Dataset, Episode
+from rl_core.data.formats import read_dataset, write_dataset
+from robot_bridge.auxiliary.monitoring.manifold import training
+from robot_bridge.auxiliary.monitoring.manifold.config import ManifoldConfig
+from robot_bridge.auxiliary.monitoring.manifold.screening import FRAMES
+from tests.robot_bridge.auxiliary.monitoring.manifold.priors import flat_frames, real_frames
+from tests.robot_bridge.command_line import Cli
+
+CONTRACT = RobotContract(
+    robot="two_axes",
+    observation=(
+        Channel(name="eef_pos", names=("x", "y"), unit="m", frame="base"),
+        Channel(name="front", kind="image", shape=(16, 16, 3), encoding="rgb8", row_order="bottom_up"),
+        Channel(name="wrist", kind="image", shape=(8, 8, 3), encoding="rgb8", row_order="top_down"),
+    ),
+    action=Action(names=("x", "y"), meaning="delta", space="end_effector", scale=(1.0, 1.0), units=("m", "m")),
+)
+STEPS = 69
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Judges contrast: what generated frames of these tests lack."""
+    folder = tmp_path_factory.mktemp("authenticity")
+    tiny = {"side": 8, "width": 8, "levels": 10, "updates": 1, "batch_size": 8}
+    config = ManifoldConfig().override(ddpm=tiny, score="contrast", alpha=0.4, noises=2)
+    return training.train(real_frames(objects=30), config, folder, seed=0, say=lambda text: None).save(folder / "bundle")
+
+
+def episode(index: int, imagined: bool) -> Episode:
+    rng = np.random.default_rng(index)
+    pictures = flat_frames(STEPS + 1, seed=index) if imagined else real_frames(objects=35, each=1, seed=50 + index).frames
+    return Episode(
+        observations={
+            "eef_pos": rng.normal(size=(STEPS + 1, 2)).astype(np.float32),
+            "front": pictures,
+            "wrist": rng.integers(0, 256, (STEPS + 1, 8, 8, 3), dtype=np.uint8),
+        },
+        actions=rng.uniform(-1, 1, (STEPS, 2)).astype(np.float32),
+        rewards=np.zeros(STEPS, np.float32),
+        terminal=False,
+        truncated=True,
+        stamps_ns=np.arange(STEPS + 1, dtype=np.int64) * 50_000_000,
+        uuid=f"episode-{index}",
+    )
+
+
+def dataset(imagined: tuple[int, ...]) -> Dataset:
+    return Dataset(contract=CONTRACT, episodes=tuple(episode(index, index in imagined) for index in range(5)))
+
+
+def test_imagined_episodes_are_named_and_left_out_of_the_copy(cli: Cli, bundle: Path, tmp_path: Path) -> None:
+    file = write_dataset(dataset(imagined=(1, 3)), tmp_path / "replay.hdf5")
+    outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", tmp_path / "clean.hdf5", "--json")
+    assert outcome.status == 1
+    found = outcome.figures["authenticity"]
+    assert found["suspicious"] == ["episode-1", "episode-3"] and found["skipped"].keys() == {"wrist"}
+    shares = {row["uuid"]: row for row in found["episodes"]}
+    assert len(shares) == 5 and all(row["channel"] == "front" and row["frames"] == FRAMES for row in shares.values())
+    assert shares["episode-1"]["flagged"] == 1 and all(shares[f"episode-{index}"]["flagged"] < 0.5 for index in (0, 2, 4))
+    assert {row["allowed"] for row in shares.values()} == {shares["episode-0"]["allowed"]}
+    assert "the bundle needs (16, 16, 3)" in found["skipped"]["wrist"] and "episode-3" in outcome.err
+    cleaned = read_dataset(tmp_path / "clean.hdf5")
+    assert [each.uuid for each in cleaned.episodes] == ["episode-0", "episode-2", "episode-4"]
+    assert cleaned.episodes[0].meta["history"][-1]["operation"] == "filter" and outcome.figures["cleaned"]["episodes"] == 3
+    assert np.array_equal(cleaned.episodes[1].observations["front"], dataset(()).episodes[2].observations["front"])
+    again = cli("doctor", tmp_path / "clean.hdf5", "--authenticity", bundle, "--json")
+    assert again.status == 0 and again.figures["authenticity"]["suspicious"] == []
+    levels = {f["subject"]: f["level"] for f in again.figures["findings"] if f["subject"].startswith("authenticity")}
+    assert levels == {"authenticity of wrist": "warning", "authenticity of front": "ok"}
+
+
+def test_a_place_that_is_taken_is_refused_before_anything_is_judged(cli: Cli, bundle: Path, tmp_path: Path) -> None:
+    file = write_dataset(dataset(imagined=(0,)), tmp_path / "replay.hdf5")
+    outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", file)
+    assert outcome.status == 2 and "exists already; a dataset is replaced with --overwrite" in outcome.err
+    outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", file, "--overwrite")
+    assert outcome.status == 1 and [each.uuid for each in read_dataset(file).episodes] == [f"episode-{index}" for index in range(1, 5)]
+
+
+def test_nothing_is_written_where_all_is_imagined(cli: Cli, bundle: Path, tmp_path: Path) -> None:
+    file = write_dataset(dataset(imagined=tuple(range(5))), tmp_path / "replay.hdf5")
+    outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", tmp_path / "clean.hdf5")
+    assert outcome.status == 2 and "all 5 episodes look generated" in outcome.err and not (tmp_path / "clean.hdf5").exists()
+    outcome = cli("doctor", file, "--authenticity", bundle, "--json")
+    [channel] = outcome.figures["authenticity"]["channels"]
+    assert outcome.status == 1 and channel["suspicious"] and channel["flagged"] == 1
+
+
+def test_wrong_calls_say_what_is_valid(cli: Cli, bundle: Path, tmp_path: Path) -> None:
+    small = replace(CONTRACT, observation=(CONTRACT.observation[0], CONTRACT.observation[2]))
+    kept = [replace(each, observations={k: each.observations[k] for k in ("eef_pos", "wrist")}) for each in dataset(()).episodes]
+    file = write_dataset(Dataset(contract=small, episodes=tuple(kept)), tmp_path / "small.hdf5")
+    outcome = cli("doctor", file, "--authenticity", bundle)
+    assert outcome.status == 2 and "nothing to judge (wrist: shape (8, 8, 3), the bundle needs (16, 16, 3))" in outcome.err
+    assert "valid with a dataset, found no target" in cli("doctor", "--authenticity", bundle).err
+    assert "valid with --authenticity" in cli("doctor", file, "--cleaned", tmp_path / "x.hdf5").err
