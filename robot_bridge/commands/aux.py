@@ -22,9 +22,9 @@ from robot_bridge.auxiliary.bundles import fingerprint
 from robot_bridge.auxiliary.image_data import ImageData
 from robot_bridge.auxiliary.method import AuxiliaryMethod
 from robot_bridge.auxiliary.registry import AUXILIARY_METHODS, find_method, load_auxiliary
-from robot_bridge.commands.method_arguments import method_arguments
 from robot_bridge.commands.output import console, emit_json, figures_table
 from robot_bridge.diagnosis import not_finite
+from robot_bridge.method_arguments import method_arguments
 from robot_bridge.output_places import check_folder
 
 _MAKE_VLM = "robot_bridge.auxiliary.vlm.recipe:make_vlm"

@@ -12,8 +12,8 @@ from rl_core.errors import ArmstackError
 from rl_core.method_list import METHODS
 from rl_core.methods import get_method
 from rl_core.training.config import ConfigError
-from robot_bridge.commands.method_arguments import method_arguments
 from robot_bridge.commands.output import console, emit_json, figures_table
+from robot_bridge.method_arguments import method_arguments
 from robot_bridge.output_places import check_folder
 
 
