@@ -1,4 +1,4 @@
-"""What recognition and its guards must show, asserted over the committed results of `armstack reproduce recognition`. A missing run fails."""
+"""What recognition and its guards must show, over the committed results of `armstack reproduce recognition`. A missing run fails."""
 
 import statistics
 from functools import partial
