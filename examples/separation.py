@@ -17,8 +17,8 @@ from robot_bridge.launch_places import find_launch_file
 from robot_bridge.launch_runner import Launch
 from robot_bridge.ros_environment import prepare_ros_environment
 from robot_bridge.ros_evaluation import own_domain
-from robot_bridge.separation_report import draw_separation, read_separation
-from robot_bridge.separation_trace import figures
+from robot_bridge.separation.report import draw_separation, read_separation
+from robot_bridge.separation.trace import figures
 
 
 def main(

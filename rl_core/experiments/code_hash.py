@@ -42,12 +42,20 @@ def method_modules(method: str, root: Path) -> list[str]:
 def imported_modules(start: Iterable[str], root: Path) -> dict[str, Path]:
     """`start` and all modules of rl_core and of the auxiliary methods reached from them: name -> file."""
     found: dict[str, Path] = {}
-    waiting = list(start)
+    waiting, seen = list(start), set[str]()
     while waiting:
-        for name, file in _sources([waiting.pop()], root).items():
+        asked = waiting.pop()
+        if asked in seen:
+            continue
+        seen.add(asked)
+        for name, file in _sources([asked], root).items():
             if name not in found:
                 found[name] = file
-                waiting += [imported for imported in _imports(file) if f"{imported}.".startswith(("rl_core.", "robot_bridge.auxiliary."))]
+                waiting += [
+                    imported
+                    for imported in _imports(file.read_text())
+                    if f"{imported}.".startswith(("rl_core.", "robot_bridge.auxiliary."))
+                ]
     return found
 
 
@@ -64,14 +72,15 @@ def _sources(names: Iterable[str], root: Path) -> dict[str, Path]:
     return files
 
 
-def _imports(file: Path) -> list[str]:
-    names = []
-    for node in ast.walk(ast.parse(file.read_text())):
+@cache
+def _imports(source: str) -> tuple[str, ...]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-    return names
+    return tuple(names)
 
 
 def code_text(file: Path) -> str:

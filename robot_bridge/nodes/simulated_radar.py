@@ -8,9 +8,9 @@ from std_msgs.msg import Float32MultiArray, String
 
 from robot_bridge.nodes.qos import LATCHED, SENSOR, advertise
 from robot_bridge.nodes.radar_messages import WINDOW, echo_message
-from robot_bridge.radar_geometry import geometry_of
-from sim_envs.sensors.recordings import RadarScene
-from sim_envs.sensors.visit import VisitRecorder
+from robot_bridge.separation.radar_geometry import geometry_of
+from sim_envs.sensors.recordings import RadarScene, Recorder
+from sim_envs.sensors.visit import record_visit
 from sim_envs.sensors.walker import Walker
 
 
@@ -26,8 +26,8 @@ class SimulatedRadar:
     """
 
     def __init__(self, node: Node, walker: Walker, *, frames: int, repeat: bool, seed: int) -> None:
-        recorder = VisitRecorder(RadarScene(), np.random.default_rng(seed))
-        self._visit = recorder.visit(walker, np.random.default_rng(seed + 1))
+        recorder = Recorder(RadarScene(), np.random.default_rng(seed))
+        self._visit = record_visit(recorder, walker, np.random.default_rng(seed + 1))
         self._frames, self._repeat, self._newest = frames, repeat, -1
         geometry = advertise(node, String, "radar/geometry", LATCHED)
         background = advertise(node, Float32MultiArray, "radar/background", LATCHED)

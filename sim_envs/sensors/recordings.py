@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim_envs.sensors.clutter import cell_scatterers
 from sim_envs.sensors.humanoid import Build, Humanoid
-from sim_envs.sensors.motions import Area, motion
+from sim_envs.sensors.motions import Area, Motion, motion
 from sim_envs.sensors.radar import Chirp, RadarArray, Wall, echoes
 from sim_envs.sensors.surfaces import sample_surface
 
@@ -73,6 +73,24 @@ class Recording:
     body: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Observed:
+    """T frames as the radar hears them, and what it heard.
+
+    Attributes:
+        echoes: (T, tx, rx, F) complex64, clutter and noise included.
+        background: (tx, rx, F) complex64, mean echo of the cell with nobody in it, measured before.
+        joints: (T, 14, 3) metres.
+        points, normals: (T, K, 3) of the body's scatterers, metres.
+    """
+
+    echoes: NDArray[np.complex64]
+    background: NDArray[np.complex64]
+    joints: NDArray[np.float64]
+    points: NDArray[np.float64]
+    normals: NDArray[np.float64]
+
+
 class Recorder:
     """Records people in one cell.
 
@@ -104,18 +122,33 @@ class Recorder:
         """
         person, times = Humanoid(build), self.scene.period_s * np.arange(frames)
         moved = motion(activity, times, build, self.scene.area, rng)
+        heard = self.observe(person, moved, rng, wall=wall)
+        return Recording(
+            echoes=heard.echoes,
+            background=heard.background,
+            joints=heard.joints.astype(np.float32),
+            activity=moved.activity,
+            body=self._filled(heard.points, heard.normals),
+        )
+
+    def observe(self, person: Humanoid, moved: Motion, rng: np.random.Generator, *, wall: Wall | None = None) -> Observed:
+        """What the radar hears of a person.
+
+        Args:
+            person: their body.
+            moved: what they do in T frames, a frame every `scene.period_s`.
+            rng: of fading and noise.
+            wall: between the cell and the person; None in free space.
+        """
         joints, places, turns = person.poses(moved.position, moved.quaternion, moved.angles)
         surface = sample_surface(person.model, _BODY_POINTS, rng)
         points, normals = surface.placed(places, turns)
         strength = surface.areas * self._fading(points.shape[:2], rng)
         body = echoes(self.array, points, normals, strength.astype(np.complex64), wall=wall, chirp=self._chirp)
         empty = self._clutter + self._noise * _complex_normal(rng, self._clutter.shape) / np.sqrt(_EMPTY_FRAMES)
-        return Recording(
-            echoes=(body + self._clutter + self._noise * _complex_normal(rng, body.shape)).astype(np.complex64),
-            background=empty.astype(np.complex64),
-            joints=joints.astype(np.float32),
-            activity=moved.activity,
-            body=self._filled(points, normals),
+        heard = body + self._clutter + self._noise * _complex_normal(rng, body.shape)
+        return Observed(
+            echoes=heard.astype(np.complex64), background=empty.astype(np.complex64), joints=joints, points=points, normals=normals
         )
 
     def _reference(self, rng: np.random.Generator) -> float:

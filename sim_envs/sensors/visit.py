@@ -7,12 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_envs.sensors.radar import Wall, echoes
+from sim_envs.sensors.radar import Wall
 from sim_envs.sensors.recordings import Recorder
-from sim_envs.sensors.surfaces import sample_surface
 from sim_envs.sensors.walker import Walker
-
-_BODY_POINTS, _EMPTY_FRAMES = 200, 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,29 +35,16 @@ class Visit:
         return self.echoes[index % count if repeat else np.clip(index, 0, count - 1)]
 
 
-class VisitRecorder(Recorder):
-    """Records walkers; see `Recorder`."""
+def record_visit(recorder: Recorder, walker: Walker, rng: np.random.Generator, *, wall: Wall | None = None) -> Visit:
+    """A walk from its begin to its end.
 
-    def visit(self, walker: Walker, rng: np.random.Generator, *, wall: Wall | None = None) -> Visit:
-        """A walk from its begin to its end.
-
-        Args:
-            walker: the person.
-            rng: of fading and noise.
-            wall: between the cell and the person; None in free space.
-        """
-        times = self.scene.period_s * np.arange(round(walker.duration_s / self.scene.period_s))
-        moved = walker.motion(times)
-        _, places, turns = walker.humanoid.poses(moved.position, moved.quaternion, moved.angles)
-        surface = sample_surface(walker.humanoid.model, _BODY_POINTS, rng)
-        points, normals = surface.placed(places, turns)
-        strength = surface.areas * self._fading((points.shape[0], points.shape[1]), rng)
-        body = echoes(self.array, points, normals, strength.astype(np.complex64), wall=wall, chirp=self._chirp)
-        heard = body + self._clutter + self._noise * _complex_normal(rng, body.shape)
-        empty = self._clutter + self._noise * _complex_normal(rng, self._clutter.shape) / np.sqrt(_EMPTY_FRAMES)
-        return Visit(echoes=heard.astype(np.complex64), background=empty.astype(np.complex64), period_s=self.scene.period_s)
-
-
-def _complex_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.complex128]:
-    """Of mean power 1."""
-    return (rng.normal(size=shape) + 1j * rng.normal(size=shape)) / np.sqrt(2.0)
+    Args:
+        recorder: of the cell.
+        walker: the person.
+        rng: of fading and noise.
+        wall: between the cell and the person; None in free space.
+    """
+    period_s = recorder.scene.period_s
+    times = period_s * np.arange(round(walker.duration_s / period_s))
+    heard = recorder.observe(walker.humanoid, walker.motion(times), rng, wall=wall)
+    return Visit(echoes=heard.echoes, background=heard.background, period_s=period_s)

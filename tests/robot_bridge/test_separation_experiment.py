@@ -9,13 +9,13 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 
-from robot_bridge import separation_experiment
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import JOINTS, Person, RadarGeometry
-from robot_bridge.radar_geometry import geometry_of
-from robot_bridge.separation_experiment import Guest, run
-from robot_bridge.separation_trace import SeparationTrace, figures
-from sim_envs.sensors.recordings import RadarScene
-from sim_envs.sensors.visit import VisitRecorder
+from robot_bridge.separation import experiment
+from robot_bridge.separation.experiment import Guest, run
+from robot_bridge.separation.radar_geometry import geometry_of
+from robot_bridge.separation.trace import SeparationTrace, figures
+from sim_envs.sensors.recordings import RadarScene, Recorder
+from sim_envs.sensors.visit import record_visit
 from sim_envs.sensors.walker import Walker
 from tests.ros_graph import ROOT
 
@@ -66,11 +66,11 @@ class ConstantRadar:
 
 @pytest.fixture(autouse=True)
 def _short_visits(monkeypatch: pytest.MonkeyPatch) -> None:
-    def guest(recorder: VisitRecorder, rng: np.random.Generator) -> Guest:
+    def guest(recorder: Recorder, rng: np.random.Generator) -> Guest:
         walker = Walker([(0, 2.6, 0.2), (0.6, 2.6, 0.2), (1.7, 1.05, 0.0), (2.1, 1.05, 0.0), (3.2, 2.6, 0.2), (3.6, 2.6, 0.2)])
-        return Guest(walker=walker, visit=recorder.visit(walker, rng))
+        return Guest(walker=walker, visit=record_visit(recorder, walker, rng))
 
-    monkeypatch.setattr(separation_experiment, "_guest", guest)
+    monkeypatch.setattr(experiment, "_guest", guest)
 
 
 def _config(**changes: object) -> dict[str, object]:
@@ -87,7 +87,7 @@ def test_a_guarded_arm_does_not_move_within_the_limit_and_an_unguarded_one_does(
 
 
 def test_the_radars_own_error_widens_the_trigger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(separation_experiment, "_radar", lambda bundle: ConstantRadar(geometry_of(RadarScene(), 4)))
+    monkeypatch.setattr(experiment, "_radar", lambda bundle: ConstantRadar(geometry_of(RadarScene(), 4)))
     found = run(_config(person_mps=0.5), 100, tmp_path)
     assert found["error_m"] > 0.2 and found["trigger_standing_m"] == pytest.approx(0.5 + found["error_m"] + 0.5 * (0.2 + 0.02 + 0.012))
     assert found["look_ms_95"] is not None

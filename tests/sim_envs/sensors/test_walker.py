@@ -7,8 +7,8 @@ import pytest
 
 from sim_envs.sensors.humanoid import KEYPOINTS
 from sim_envs.sensors.motions import ACTIVITIES
-from sim_envs.sensors.recordings import RadarScene
-from sim_envs.sensors.visit import VisitRecorder
+from sim_envs.sensors.recordings import RadarScene, Recorder
+from sim_envs.sensors.visit import record_visit
 from sim_envs.sensors.walker import Walker
 
 PATH = [(0.0, 3.0, 0.5), (1.0, 3.0, 0.5), (3.0, 1.0, 0.5), (4.0, 1.0, 0.5)]
@@ -54,8 +54,8 @@ def test_a_path_that_is_none_is_refused(path: list[tuple[float, ...]]) -> None:
 def test_a_radar_hears_a_walker_where_they_are() -> None:
     """The strongest range bin over the background, of each antenna pair, is the body's bistatic path."""
     scene = RadarScene(snr_db=40.0, dropout=0.0)
-    recorder, walker = VisitRecorder(scene, np.random.default_rng(0)), Walker(PATH)
-    visit = recorder.visit(walker, np.random.default_rng(1))
+    recorder, walker = Recorder(scene, np.random.default_rng(0)), Walker(PATH)
+    visit = record_visit(recorder, walker, np.random.default_rng(1))
     assert visit.echoes.shape == (40, 4, 4, 32) and visit.background.shape == (4, 4, 32)
     array = recorder.array
     for seconds in (0.5, 3.5):
@@ -68,7 +68,7 @@ def test_a_radar_hears_a_walker_where_they_are() -> None:
 
 
 def test_windows_end_with_the_newest_frame() -> None:
-    visit = VisitRecorder(RadarScene(), np.random.default_rng(0)).visit(Walker(PATH), np.random.default_rng(1))
+    visit = record_visit(Recorder(RadarScene(), np.random.default_rng(0)), Walker(PATH), np.random.default_rng(1))
     assert np.array_equal(visit.window(1.05, 3), visit.echoes[8:11])
     assert np.array_equal(visit.window(0.1, 3), visit.echoes[[0, 0, 1]])
     assert np.array_equal(visit.window(9.0, 2), visit.echoes[[39, 39]])

@@ -33,13 +33,13 @@ from robot_bridge.control.limits import panda_limits
 from robot_bridge.control.loop import ControlLoop
 from robot_bridge.control.separation import BrakingArm, Judgement, Separation, SeparationSettings
 from robot_bridge.control.settings import FilterSettings
-from robot_bridge.radar_geometry import geometry_of
-from robot_bridge.separation_report import draw_separation
-from robot_bridge.separation_trace import SeparationTrace, figures
+from robot_bridge.separation.radar_geometry import geometry_of
+from robot_bridge.separation.report import draw_separation
+from robot_bridge.separation.trace import SeparationTrace, figures
 from sim_envs.arm.world import ArmWorld
 from sim_envs.sensors.humanoid import Build
-from sim_envs.sensors.recordings import RadarScene
-from sim_envs.sensors.visit import Visit, VisitRecorder
+from sim_envs.sensors.recordings import RadarScene, Recorder
+from sim_envs.sensors.visit import Visit, record_visit
 from sim_envs.sensors.walker import Walker
 
 Array = NDArray[np.float64]
@@ -121,7 +121,7 @@ def run(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, Any]:
         person_mps=config["person_mps"],
         hysteresis_m=config["hysteresis_m"],
     )
-    recorder = VisitRecorder(RadarScene(), numpy_generator(seed, "cell"))
+    recorder = Recorder(RadarScene(), numpy_generator(seed, "cell"))
     traces, triggers = [], []
     for number in range(config["visits"]):
         trace, trigger = cell.receive(_guest(recorder, numpy_generator(seed, "guest", number)), eye, settings)
@@ -229,7 +229,7 @@ def _radar(bundle: str) -> HumanRadar | None:
     return radar
 
 
-def _guest(recorder: VisitRecorder, rng: np.random.Generator) -> Guest:
+def _guest(recorder: Recorder, rng: np.random.Generator) -> Guest:
     """Comes from 2.8 m at 0.6 to 1.4 m/s, stays near the arm for a while, and goes."""
     far, near = rng.uniform(-0.6, 0.6), (rng.uniform(1.05, 1.3), rng.uniform(-0.2, 0.2))
     waits, stays = rng.uniform(1.5, 3.0), rng.uniform(1.0, 3.0)
@@ -238,14 +238,14 @@ def _guest(recorder: VisitRecorder, rng: np.random.Generator) -> Guest:
     places = [(2.8, far), (2.8, far), near, near, (2.8, far), (2.8, far)]
     build = Build(height=float(rng.normal(1.0, 0.05)), girth=float(rng.normal(1.0, 0.1)))
     walker = Walker([(time_s, *place) for time_s, place in zip(times.tolist(), places, strict=True)], build=build)
-    return Guest(walker=walker, visit=recorder.visit(walker, rng))
+    return Guest(walker=walker, visit=record_visit(recorder, walker, rng))
 
 
 def _errors(eye: Eye, cell: Cell, config: Mapping[str, Any], seed: int) -> Array:
     """How far what was told was above the true distance, of all windows of the calibration visits, with the arm where it swings."""
     if eye.radar is None:
         return np.zeros(1)
-    recorder = VisitRecorder(RadarScene(), numpy_generator(seed, "calibration cell"))
+    recorder = Recorder(RadarScene(), numpy_generator(seed, "calibration cell"))
     home = ArmWorld("reach").state().joint_pos
     found = []
     for number in range(config["calibration"]):

@@ -12,7 +12,7 @@ from rosbags.highlevel.anyreader import AnyReaderError
 from rosbags.typesys import Stores, get_typestore
 
 from rl_core.data.formats.bag import BagError
-from robot_bridge.separation_trace import Array, SeparationTrace
+from robot_bridge.separation.trace import Array, SeparationTrace
 
 _TOPICS = {
     "applied": "/arm/applied",

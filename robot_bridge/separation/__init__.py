@@ -1,0 +1,1 @@
+"""Speed and separation judged: what moved while a person was near, and pictures of it."""
