@@ -103,6 +103,7 @@ def test_the_sorter_says_the_bin_of_the_first_frames_mean_and_none_without_a_bin
         begin = 1000 * index
         episodes.publish(String(data=json.dumps({"index": index, "stamp_ns": begin})))
         until(lambda: sorter._episode == index)
+        assert sorter._chosen is None, "the bin of the part before is said no more"
         for unusable in ("no JSON", '{"stamp": 9000000, "scores": {"bowl": NaN}}', '{"stamp": 9000000, "scores": {}}'):
             results.publish(String(data=unusable))
         results.publish(String(data=json.dumps({"stamp": begin - 1, "scores": {"bowl": 9.0}})))  # of the episode before
