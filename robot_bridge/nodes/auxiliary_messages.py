@@ -10,9 +10,10 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from std_msgs.msg import MultiArrayDimension, MultiArrayLayout, String, UInt8MultiArray
 
 from robot_bridge.auxiliary.payloads import to_json
-from robot_bridge.nodes.auxiliary_worker import Counts, Judged
+from robot_bridge.nodes.auxiliary_worker import Judged
 from robot_bridge.nodes.latency import Latency
 from robot_bridge.nodes.messages import diagnostic
+from robot_bridge.nodes.newest_worker import Counts
 from robot_bridge.nodes.stamps import to_time
 
 

@@ -31,9 +31,10 @@ from robot_bridge.auxiliary.method import AuxiliaryMethod
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
 from robot_bridge.nodes.auxiliary_messages import explanation, figures, result
 from robot_bridge.nodes.auxiliary_requests import AuxiliaryRequests
-from robot_bridge.nodes.auxiliary_worker import AuxiliaryWorker, Judged, Load
+from robot_bridge.nodes.auxiliary_worker import AuxiliaryWorker, Judged
 from robot_bridge.nodes.guard_message import guard_message
 from robot_bridge.nodes.messages import MessageError, began, rgb_image
+from robot_bridge.nodes.newest_worker import Load
 from robot_bridge.nodes.qos import EVENTS, LATCHED, SENSOR, STREAM, advertise, subscribe
 from robot_bridge.nodes.spin import Failure, NodeError, run
 from robot_bridge.nodes.stamps import to_ns

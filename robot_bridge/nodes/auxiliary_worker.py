@@ -6,8 +6,6 @@ counted, and a node that cannot keep up says so.
 
 from __future__ import annotations
 
-import dataclasses
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -22,14 +20,11 @@ from robot_bridge.auxiliary.explanations import Explainer
 from robot_bridge.auxiliary.payloads import FrameRing
 from robot_bridge.auxiliary.protocols import AdaptiveRecogniser, Prediction
 from robot_bridge.auxiliary.stamped import StampedRecogniser
-from robot_bridge.nodes.latency import Latency
 from robot_bridge.nodes.messages import MessageError, image_to_rgb
+from robot_bridge.nodes.newest_worker import NewestWorker
 from robot_bridge.nodes.stamps import to_ns
 
 _WAITING = 8
-_WARM_UP = 2
-_WINDOW = 6
-_OVERLOAD = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,22 +48,11 @@ class Judged:
         return {name: float(numbers[0]) for name, numbers in self.prediction.values.items()}
 
 
-@dataclass
-class Counts:
-    """Frames: `received`, of which were `judged`, `skipped` for a newer one, dropped as `stale`, or `unusable` (size, encoding)."""
-
-    received: int = 0
-    judged: int = 0
-    skipped: int = 0
-    stale: int = 0
-    unusable: int = 0
-
-
 class Busy(Exception):
     """More is asked than can wait."""
 
 
-class AuxiliaryWorker:
+class AuxiliaryWorker(NewestWorker[Image]):
     """Works on a thread of its own from `start` to `close`.
 
     Args:
@@ -100,40 +84,13 @@ class AuxiliaryWorker:
         condition: Callable[[], Mapping[str, Any] | None] = lambda: None,
         warmed: Callable[[tuple[str, ...]], None] = lambda names: None,
     ) -> None:
-        self.counts = Counts()
-        self.latency = Latency(warm_up=_WARM_UP)
+        super().__init__("auxiliary", failed)
         self.frames = FrameRing()
         self.loaded = loaded
-        self._judged, self._failed, self._now_ns, self._warmed, self._condition = judged, failed, now_ns, warmed, condition
+        self._judged, self._now_ns, self._warmed, self._condition = judged, now_ns, warmed, condition
         self._max_age_ns = int(max_age_s * 1e9)
         self.shape = shape
-        self._newest: Image | None = None
         self._asked: deque[Callable[[], None]] = deque()
-        self._changed = threading.Condition()
-        self._warm = self._closing = False
-        self._thread = threading.Thread(target=self._run, name="auxiliary", daemon=True)
-
-    def start(self) -> None:
-        """Begins."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """Ends after what is being done now; what waits is forgotten."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(1.0)
-
-    def offer(self, message: Image) -> None:
-        """A frame came; before the warm-up is over none is waited for."""
-        with self._changed:
-            if not self._warm:
-                return
-            self.counts.received += 1
-            self.counts.skipped += self._newest is not None
-            self._newest = message
-            self._changed.notify()
 
     def ask(self, work: Callable[[], None]) -> None:
         """Runs `work` on this thread, between two frames.
@@ -147,27 +104,13 @@ class AuxiliaryWorker:
             self._asked.append(work)
             self._changed.notify()
 
-    def _run(self) -> None:
-        try:
-            if self.shape is not None:
-                first = self._predict(np.zeros((1, *self.shape), np.uint8))
-                self._warmed((*self.loaded.classes, *first.values))
-            self._warm = True
-            while True:
-                with self._changed:
-                    self._changed.wait_for(lambda: self._closing or self._asked or self._newest is not None)
-                    if self._closing:
-                        return
-                    work = self._asked.popleft() if self._asked else None
-                    message = None
-                    if work is None:
-                        message, self._newest = self._newest, None
-                if work is not None:
-                    work()
-                elif message is not None:
-                    self._judge(message)
-        except Exception as error:
-            self._failed(error)
+    def _next(self) -> Callable[[], None] | None:
+        return self._asked.popleft() if self._asked else super()._next()
+
+    def _warm_up(self) -> None:
+        if self.shape is not None:
+            first = self._predict(np.zeros((1, *self.shape), np.uint8))
+            self._warmed((*self.loaded.classes, *first.values))
 
     def _predict(self, frames: NDArray[np.uint8]) -> Prediction:
         prediction: Prediction = self.loaded.predict(frames, self._condition())
@@ -200,26 +143,3 @@ class AuxiliaryWorker:
             self.loaded.remember_at(stamp_ns, frame[None], prediction)
         elif isinstance(self.loaded, AdaptiveRecogniser):
             self.loaded.remember(frame[None], prediction)
-
-
-class Load:
-    """Frames a second over the last reports, and whether more come than can be judged.
-
-    Args:
-        now_s: monotonic time at which the counts began at 0.
-    """
-
-    def __init__(self, now_s: float) -> None:
-        self._samples: deque[tuple[float, Counts]] = deque([(now_s, Counts())], maxlen=_WINDOW)
-
-    def report(self, now_s: float, counts: Counts) -> tuple[dict[str, float], str]:
-        """Rates `received_hz` and `judged_hz` since the oldest report kept, and the overload in words (empty: none)."""
-        self._samples.append((now_s, dataclasses.replace(counts)))
-        (then_s, then), (_, now) = self._samples[0], self._samples[-1]
-        rates = {f"{name}_hz": (getattr(now, name) - getattr(then, name)) / (now_s - then_s) for name in ("received", "judged")}
-        if now.skipped - then.skipped <= _OVERLOAD * (now.received - then.received):
-            return rates, ""
-        return rates, (
-            f"overloaded: judges {rates['judged_hz']:.1f} of {rates['received_hz']:.1f} frames/s and skips the rest; "
-            "use a faster method or a slower camera (rate_hz)"
-        )

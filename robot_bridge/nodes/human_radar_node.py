@@ -24,10 +24,10 @@ from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import HumanRadar, RadarGeometry, echo_of
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
 from robot_bridge.nodes.auxiliary_messages import figures
-from robot_bridge.nodes.auxiliary_worker import Load
 from robot_bridge.nodes.heard_arm import HeardArm
 from robot_bridge.nodes.human_radar_worker import HumanRadarWorker, Seen
 from robot_bridge.nodes.json_requests import JsonServer, RequestError
+from robot_bridge.nodes.newest_worker import Load
 from robot_bridge.nodes.person_messages import keypoint_poses
 from robot_bridge.nodes.qos import LATCHED, SENSOR, STREAM, advertise, subscribe
 from robot_bridge.nodes.radar_messages import numbers_of
@@ -165,7 +165,7 @@ class HumanRadarNode(LifecycleNode):
 
     def _echo_came(self, message: Float32MultiArray, info: dict[str, Any]) -> None:
         if self._worker is not None:
-            self._worker.offer(message, self._arm.stamp_of(int(info["source_timestamp"])))
+            self._worker.offer((message, self._arm.stamp_of(int(info["source_timestamp"]))))
 
     def _asked(self, request: dict[str, Any], reply: Callable[[Mapping[str, Any]], None]) -> None:
         worker, windows = self._worker, request.get("windows", 20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ from numpy.typing import NDArray
 from std_msgs.msg import Float32MultiArray
 
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import HumanRadar, Person, RadarError, echo_of
-from robot_bridge.nodes.auxiliary_worker import Counts
-from robot_bridge.nodes.latency import Latency
+from robot_bridge.nodes.newest_worker import NewestWorker
 from robot_bridge.nodes.radar_messages import numbers_of
 
 Echo = NDArray[np.complex64]
-_WARM_UP = 2
+Window = tuple[Float32MultiArray, int]
+"""An echo, and when its newest frame was measured, nanoseconds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,8 +35,8 @@ class _Empty:
         self.gathered: list[Echo] = []
 
 
-class HumanRadarWorker:
-    """Works on a thread of its own from `start` to `close`.
+class HumanRadarWorker(NewestWorker[Window]):
+    """Works on a thread of its own from `start` to `close`; is offered windows.
 
     Args:
         radar: what the registry's `load` gave.
@@ -64,71 +63,32 @@ class HumanRadarWorker:
         max_age_s: float,
         warmed: Callable[[], None] = lambda: None,
     ) -> None:
-        self.counts = Counts()
-        self.latency = Latency(warm_up=_WARM_UP)
+        super().__init__("human radar", failed)
         self.background: Echo | None = None
         self.unusable = ""
-        self._radar, self._seen, self._failed, self._now_ns = radar, seen, failed, now_ns
-        self._warmed = warmed
+        self._radar, self._seen, self._now_ns, self._warmed = radar, seen, now_ns, warmed
         self._max_age_ns = int(max_age_s * 1e9)
         self._behind_ns = round((radar.geometry.frames - 1 - radar.current) * radar.geometry.period_s * 1e9)
-        self._newest: tuple[Float32MultiArray, int] | None = None
         self._empty: _Empty | None = None
-        self._changed = threading.Condition()
-        self._warm = self._closing = False
-        self._thread = threading.Thread(target=self._run, name="human radar", daemon=True)
-
-    def start(self) -> None:
-        """Begins."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """Ends after what is being done now."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(1.0)
-
-    def offer(self, message: Float32MultiArray, stamp_ns: int) -> None:
-        """A window came whose newest frame was measured at `stamp_ns`; before the warm-up is over none is waited for."""
-        with self._changed:
-            if not self._warm:
-                return
-            self.counts.received += 1
-            self.counts.skipped += self._newest is not None
-            self._newest = message, stamp_ns
-            self._changed.notify()
 
     def gather_background(self, windows: int, done: Callable[[Echo], None]) -> None:
         """The next `windows` windows are of the empty cell; nothing is judged meanwhile. `done` is called on this thread."""
         with self._changed:
             self.background, self._empty = None, _Empty(windows, done)
 
-    def _run(self) -> None:
-        try:
-            geometry = self._radar.geometry
-            self._radar.perceive(np.zeros(geometry.shape, np.complex64), np.zeros(geometry.shape[1:], np.complex64))
-            self._warm = True
-            self._warmed()
-            while True:
-                with self._changed:
-                    self._changed.wait_for(lambda: self._closing or self._newest is not None)
-                    if self._closing:
-                        return
-                    assert self._newest is not None
-                    (message, stamp_ns), self._newest = self._newest, None
-                self._judge(message, stamp_ns)
-        except Exception as error:
-            self._failed(error)
+    def _warm_up(self) -> None:
+        geometry = self._radar.geometry
+        self._radar.perceive(np.zeros(geometry.shape, np.complex64), np.zeros(geometry.shape[1:], np.complex64))
+        self._warmed()
 
-    def _judge(self, message: Float32MultiArray, stamp_ns: int) -> None:
+    def _judge(self, message: Window) -> None:
+        numbers, stamp_ns = message
         about_ns = stamp_ns - self._behind_ns
         if not self._fresh(about_ns):
             self.counts.stale += 1
             return
         try:
-            echo = echo_of(numbers_of(message), self._radar.geometry)
+            echo = echo_of(numbers_of(numbers), self._radar.geometry)
         except RadarError as error:
             self.unusable = str(error)
             self.counts.unusable += 1

@@ -19,9 +19,9 @@ from robot_bridge.auxiliary.bundles import image_channel, recogniser_bundle
 from robot_bridge.auxiliary.recognition.csr import CSRConfig, new_classifier
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
 from robot_bridge.nodes.auxiliary_node import AuxiliaryNode
-from robot_bridge.nodes.auxiliary_worker import Counts, Load
 from robot_bridge.nodes.json_requests import JsonClient, RequestError
 from robot_bridge.nodes.messages import image_to_rgb
+from robot_bridge.nodes.newest_worker import Counts, Load
 from robot_bridge.nodes.qos import LATCHED, SENSOR, advertise
 from robot_bridge.nodes.spin import NodeError
 from robot_bridge.nodes.stamps import to_ns
