@@ -8,6 +8,18 @@ from __future__ import annotations
 
 import pytest
 
+
+@pytest.fixture(scope="session")
+def graphics() -> None:
+    """For tests that draw: skips them, with the reason, where no graphics library does."""
+    from sim_envs.arm.rendering import RenderingUnavailable, working_backend
+
+    try:
+        working_backend()
+    except RenderingUnavailable as error:
+        pytest.skip(str(error).splitlines()[0])
+
+
 _FIXTURES = {"graph", "ros"}
 _FOLDERS = ({"end_to_end"}, {"robot_bridge", "arms"}, {"robot_bridge", "cameras"})
 

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import numpy as np
-import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
@@ -142,13 +141,7 @@ def test_joint_order_of_joint_states_is_by_name_never_by_index(graph: Graph) -> 
     node.destroy_node()
 
 
-def test_pictures_of_the_simulated_arm_arrive(graph: Graph) -> None:
-    from sim_envs.arm.rendering import RenderingUnavailable, working_backend
-
-    try:
-        working_backend()
-    except RenderingUnavailable as error:
-        pytest.skip(str(error).splitlines()[0])
+def test_pictures_of_the_simulated_arm_arrive(graphics: None, graph: Graph) -> None:
     images = graph.collect(Image, "camera/front/image_raw", SENSOR)
     contracts = graph.collect(String, "camera/front/contract", LATCHED)
     with arm_node() as arm:

@@ -23,7 +23,6 @@ from robot_bridge.cli import main
 from robot_bridge.corpus import CorpusPlan, demonstrate, demonstration_world
 from robot_bridge.demonstrations import read_demonstrations
 from robot_bridge.tagged_recording import SETTLED
-from sim_envs.arm.rendering import RenderingUnavailable, working_backend
 from sim_envs.arm.tasks import WORKBENCH
 from sim_envs.arm.tasks.workbench import CORPUS, TARGETS
 from tests.robot_bridge.command_line import Cli
@@ -121,11 +120,7 @@ def test_an_unknown_task_is_answered_with_the_known_ones() -> None:
         demonstration_world(CorpusPlan(), "lift")
 
 
-def test_pictures_are_recorded_beside_the_channels() -> None:
-    try:
-        working_backend()
-    except RenderingUnavailable as error:
-        pytest.skip(str(error))
+def test_pictures_are_recorded_beside_the_channels(graphics: None) -> None:
     plan = CorpusPlan(images=True, image_size=32)
     env = demonstration_world(plan, "reach_block")
     episode = demonstrate(env, plan, "reach_block", 0)

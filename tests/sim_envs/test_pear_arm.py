@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from rl_core.pear.worlds import GoalWorldEnv, GoalWorldError, check_goal_worlds
-from sim_envs.arm import rendering
 from sim_envs.arm.goal_worlds import ArmGoalWorlds
 from sim_envs.arm.scene import TABLE_TOP
 from sim_envs.arm.tasks.goal_tasks import BIN_HALF, BLOCK_HALF, GOAL_TASKS, RING_INNER, ROD_RADIUS, STAND_HEIGHT
@@ -126,11 +125,7 @@ def test_environment_counts_steps_and_tells_success():
     env.close()
 
 
-def test_pictures_show_what_moves():
-    try:
-        rendering.working_backend()
-    except rendering.RenderingUnavailable as error:
-        pytest.skip(str(error))
+def test_pictures_show_what_moves(graphics):
     worlds = ArmGoalWorlds(1, "goal_ring")
     worlds.reset([0])
     before = worlds.render()

@@ -5,19 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim_envs.arm.rendering import RenderingUnavailable, working_backend
 from sim_envs.clips.behaviours import FAMILIES, ORDERED, Twins, every_word
 from sim_envs.clips.drawn import STILL_CLASSES, draw_clips, draw_stills, plan_twins
 from sim_envs.clips.scene import DRAWER_TRAVEL, HEIGHTS
 from sim_envs.clips.scripts import duration, state_at
 
-
-@pytest.fixture(scope="module", autouse=True)
-def graphics() -> None:
-    try:
-        working_backend()
-    except RenderingUnavailable as error:
-        pytest.skip(str(error).splitlines()[0])
+pytestmark = pytest.mark.usefixtures("graphics")
 
 
 @pytest.fixture(scope="module")

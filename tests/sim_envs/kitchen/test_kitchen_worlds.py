@@ -8,7 +8,6 @@ from gymnasium.utils.env_checker import check_env
 pytest.importorskip("gymnasium_robotics", reason="gymnasium-robotics is missing: pip install 'armstack[kitchen]'")
 
 from rl_core.pear.worlds import GoalWorldError, check_goal_worlds, make_goal_worlds
-from sim_envs.arm.rendering import RenderingUnavailable, working_backend
 from sim_envs.arm.world import SimulationFault
 from sim_envs.kitchen.hand import ARM_JOINTS, SITE, Hand, pointing
 from sim_envs.kitchen.kitchen import START_NOISE, Kitchen
@@ -145,11 +144,7 @@ def test_the_registered_world_passes_gymnasiums_checker_and_comes_in_rows():
     rows.close()
 
 
-def test_a_picture_shows_the_kettle_where_it_is():
-    try:
-        working_backend()
-    except RenderingUnavailable as reason:
-        pytest.skip(str(reason))
+def test_a_picture_shows_the_kettle_where_it_is(graphics):
     env = gymnasium.make("sim_envs:armstack/Kitchen-v0", render_mode="rgb_array", tasks=["kettle"])
     env.reset(seed=0)
     before = env.render().astype(int)

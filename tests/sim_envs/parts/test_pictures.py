@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from sim_envs.arm.rendering import RenderingUnavailable, working_backend
 from sim_envs.parts.captions import every_word
 from sim_envs.parts.catalogue import NAMES
 from sim_envs.parts.pictures import Pictures, draw_crate
@@ -12,12 +11,7 @@ from sim_envs.parts.surfaces import COLOURS, TABLES
 pytest.importorskip("robosuite", reason="its meshes are used")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def graphics() -> None:
-    try:
-        working_backend()
-    except RenderingUnavailable as error:
-        pytest.skip(str(error).splitlines()[0])
+pytestmark = pytest.mark.usefixtures("graphics")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from sim_envs.arm.env import ArmEnv
-from sim_envs.arm.rendering import RenderingUnavailable, working_backend
 from sim_envs.arm.world import ArmWorld
 from sim_envs.parts.catalogue import NAMES
 from sim_envs.parts.factors import PartsError
@@ -13,12 +12,7 @@ from sim_envs.parts.station import CRATES, SORTED, Station, fed
 pytest.importorskip("robosuite", reason="its meshes are used")
 
 
-@pytest.fixture(autouse=True)
-def graphics() -> None:
-    try:
-        working_backend()
-    except RenderingUnavailable as error:
-        pytest.skip(str(error).splitlines()[0])
+pytestmark = pytest.mark.usefixtures("graphics")
 
 
 def test_what_is_fed_follows_from_the_seed_and_the_bin() -> None:

@@ -12,15 +12,8 @@ from robot_bridge.auxiliary.video.clip_data import make
 from robot_bridge.auxiliary.video.clips import read_shards
 from robot_bridge.auxiliary.video.errors import VideoError
 from robot_bridge.auxiliary.video.recorded_clips import read_clips
-from sim_envs.arm.rendering import RenderingUnavailable, working_backend
 
-
-@pytest.fixture(scope="module", autouse=True)
-def graphics() -> None:
-    try:
-        working_backend()
-    except RenderingUnavailable as error:
-        pytest.skip(str(error).splitlines()[0])
+pytestmark = pytest.mark.usefixtures("graphics")
 
 
 def small(out: Path, **settings: object) -> dict[str, float]:

@@ -10,7 +10,6 @@ import torch
 from robot_bridge.auxiliary.video import tempme
 from robot_bridge.auxiliary.vlm.small import SmallVLM, SmallVLMConfig
 from robot_bridge.auxiliary.vlm.words import WordTokenizer
-from sim_envs.arm.rendering import RenderingUnavailable, working_backend
 from sim_envs.clips.behaviours import every_word
 from tests.robot_bridge.auxiliary.tiny_vlm import AverageColours
 from tests.robot_bridge.command_line import Cli
@@ -19,12 +18,7 @@ from tests.robot_bridge.conftest import cli
 __all__ = ["cli"]
 
 
-@pytest.fixture(autouse=True)
-def graphics() -> None:
-    try:
-        working_backend()
-    except RenderingUnavailable as error:
-        pytest.skip(str(error).splitlines()[0])
+pytestmark = pytest.mark.usefixtures("graphics")
 
 
 def speaking_model(folder: str) -> SmallVLM:

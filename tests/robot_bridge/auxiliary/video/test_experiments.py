@@ -10,7 +10,6 @@ import pytest
 from rl_core.experiments import load_plan
 from robot_bridge.auxiliary.video import experiments
 from robot_bridge.auxiliary.video.bench import ClipBench
-from sim_envs.arm.rendering import RenderingUnavailable, working_backend
 
 CONFIG = {
     "clips": {"train": 8, "test": 8},
@@ -26,11 +25,7 @@ ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        working_backend()
-    except RenderingUnavailable as error:
-        pytest.skip(str(error).splitlines()[0])
+def folder(graphics: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("runs")
 
 
