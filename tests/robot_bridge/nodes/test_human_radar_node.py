@@ -203,6 +203,14 @@ def test_windows_too_old_or_of_another_shape_give_no_distance(graph: Graph, tmp_
     assert not distances.messages
 
 
+def test_a_window_that_is_too_old_when_its_turn_comes_costs_nothing(graph: Graph, tmp_path: Path) -> None:
+    cell = Cell(graph)
+    cell.backgrounds.publish(echo_message(EMPTY, WINDOW[1:]))
+    with radar_node(tmp_path, max_age_s=0.05) as node:  # about a frame 0.1 s ago
+        until(lambda: node._worker is not None and node._worker.counts.stale > 5, lambda: cell.show(3.0))
+        assert node._worker is not None and "perceive" not in node._worker.latency.milliseconds()
+
+
 def test_a_message_keeps_shape_and_numbers() -> None:
     echo = (np.arange(24).reshape(3, 2, 1, 4) * (1 - 2j)).astype(np.complex64)
     message = echo_message(echo)
