@@ -10,7 +10,7 @@ _WORKBENCH = (
     "button_block_left", "can_left", "button_can_left", "can_left_shifted", "button_can_left_shifted",
 )  # fmt: skip
 
-for _task in ("reach", "lift", "pick_place", *_WORKBENCH):
+for _task in ("reach", "lift", "pick_place", "sort", *_WORKBENCH):
     # Each id passes Gymnasium's checker in the tests; checking every step of every run would cost a tenth of the speed.
     gymnasium.register(
         id=f"armstack/{_task.title().replace('_', '')}Filtered-v0",

@@ -22,7 +22,8 @@ def run_hash(run: Run, root: Path) -> str:
     digest = hashlib.sha256(facts.encode())
     # An experiment that compares methods names each run's own in its configuration.
     method = str(run.config.get("method", run.method))
-    modules = {**imported_modules(method_modules(method, root), root), **_sources([run.function.partition(":")[0]], root)}
+    function = run.function.partition(":")[0]
+    modules = {**imported_modules(method_modules(method, root), root), function: _sources([function], root)[function]}
     for name in sorted(modules):
         digest.update(f"\0{name}\0".encode() + code_text(modules[name]).encode())
     return digest.hexdigest()
@@ -49,14 +50,14 @@ def imported_modules(start: Iterable[str], root: Path) -> dict[str, Path]:
             continue
         seen.add(asked)
         for name, file in _sources([asked], root).items():
-            if name not in found:
+            if _followed(name) and name not in found:
                 found[name] = file
-                waiting += [
-                    imported
-                    for imported in _imports(file.read_text())
-                    if f"{imported}.".startswith(("rl_core.", "robot_bridge.auxiliary."))
-                ]
+                waiting += filter(_followed, _imports(file.read_text()))
     return found
+
+
+def _followed(name: str) -> bool:
+    return f"{name}.".startswith(("rl_core.", "robot_bridge.auxiliary."))
 
 
 def _sources(names: Iterable[str], root: Path) -> dict[str, Path]:

@@ -239,10 +239,22 @@ def test_docs_are_rewritten_between_their_marks(tree):
 
 def test_a_figure_that_is_no_number_is_refused(tree):
     plan(tree, PLAN)
+    plan(tree, PLAN)
     run = load_plan("fake", tree).runs[0]
     for figure in (float("nan"), "good", True):
         with pytest.raises(ExperimentError, match="valid: a finite number or None"):
             write_result(run, tree, run_hash="", figures={"score": figure}, seconds=1, commit="")
+
+
+def test_hash_follows_a_runs_function_and_not_what_its_package_registers(tree):
+    plan(tree, PLAN)
+    run = load_plan("fake", tree).runs[0]
+    before = run_hash(run, tree)
+    (tree / "robot_bridge/__init__.py").write_text("NEW = 1\n")
+    assert run_hash(run, tree) == before
+    module = tree / "robot_bridge/fake_runs.py"
+    module.write_text(module.read_text() + "\nNEW = 1\n")
+    assert run_hash(run, tree) != before
 
 
 def test_hash_reaches_what_a_method_imports_and_nothing_else():
@@ -256,7 +268,7 @@ def test_hash_reaches_what_a_method_imports_and_nothing_else():
 def test_hash_reaches_the_methods_beside_a_policy_and_what_they_share():
     modules = imported_modules(method_modules("recognition", ROOT), ROOT)
     assert {"robot_bridge.auxiliary.recognition.demul", "robot_bridge.auxiliary.vlm.prompts", "rl_core.bundle"} <= set(modules)
-    assert all(name.startswith(("rl_core", "robot_bridge.auxiliary")) for name in modules if name != "robot_bridge")
+    assert all(name.startswith(("rl_core", "robot_bridge.auxiliary")) for name in modules)
 
 
 def test_code_text_is_code_alone(tmp_path):
