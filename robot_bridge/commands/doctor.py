@@ -136,6 +136,8 @@ def main(argv: list[str]) -> int:
         raise ArmstackError(f"--authenticity {arguments.authenticity}: valid with a dataset, found {target or 'no target'}")
     if arguments.cleaned is not None and arguments.authenticity is None:
         raise ArmstackError(f"--cleaned {arguments.cleaned}: valid with --authenticity, which says what to leave out")
+    if arguments.overwrite and arguments.cleaned is None:
+        raise ArmstackError("--overwrite: valid with --cleaned, whose dataset it replaces")
     if target is None:
         findings = check_machine()
     elif is_dataset:

@@ -12,13 +12,11 @@ import tyro
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rl_core.bundle import Bundle, BundleError, bundle_sha256
-from robot_bridge.auxiliary.registry import AUXILIARY_METHODS, load_auxiliary
 from robot_bridge.auxiliary.video.clip_index import ClipIndex, Hit
 from robot_bridge.auxiliary.video.errors import VideoError
 from robot_bridge.auxiliary.video.hit_film import write_hit_sheet, write_hit_video
 from robot_bridge.auxiliary.video.recordings import find_recordings
-from robot_bridge.auxiliary.video.tempme import ClipSearcher
+from robot_bridge.auxiliary.video.searcher_bundle import read_searcher, unknown_words
 from robot_bridge.commands.output import console, emit_json
 from robot_bridge.output_places import check_file, check_folder
 
@@ -63,7 +61,8 @@ def main(argv: list[str]) -> int:
     _check(arguments)
     torch.set_num_threads(arguments.threads)
     searcher, sha256 = read_searcher(arguments.bundle)
-    tell_unknown_words(searcher, arguments.text)
+    if unknown := unknown_words(searcher, arguments.text):
+        console.print(unknown)
     index = ClipIndex(arguments.index, searcher, sha256, frames=searcher.config.frames, fps=arguments.fps or searcher.config.fps)
     recordings = find_recordings(arguments.folder)
     added = fill(index, recordings)
@@ -76,27 +75,6 @@ def main(argv: list[str]) -> int:
         rows = [{"file": str(hit.source), **{name: getattr(hit, name) for name in _FIELDS}} for hit in hits]
         emit_json({"text": arguments.text, "recordings": len(recordings), "clips": len(index), "clips_added": added, "hits": rows})
     return 0
-
-
-def read_searcher(folder: Path) -> tuple[ClipSearcher, str]:
-    """The searcher of a bundle, and the bundle's sha256.
-
-    Raises:
-        BundleError: no bundle there, or not one of clips.
-    """
-    bundle = Bundle.load(folder)
-    method = AUXILIARY_METHODS.get(bundle.method)
-    if method is None or method.family != "video":
-        valid = ", ".join(name for name, row in AUXILIARY_METHODS.items() if row.family == "video")
-        raise BundleError(f"{folder}: bundle of method {bundle.method!r}, valid: {valid}, as `armstack aux train tempme` writes it")
-    return load_auxiliary(method, bundle), bundle_sha256(folder)
-
-
-def tell_unknown_words(searcher: ClipSearcher, text: str) -> None:
-    """Says which words of the text the model has never seen."""
-    words = getattr(searcher.vlm, "words", None)  # CLIP knows all words
-    if words is not None and (unknown := words.unknown([text])):
-        console.print(f"words that the model does not know: {', '.join(unknown)}; it knows: {' '.join(words.vocabulary)}")
 
 
 def fill(index: ClipIndex, recordings: list[Path]) -> int:

@@ -150,12 +150,13 @@ def _check(arguments: Arguments) -> None:
 
 
 def _narrowed(arguments: Arguments, index: Index, progress: Progress) -> Index:
-    from robot_bridge.auxiliary.video.text_scorer import TextScorer, narrow  # needs the extra `vlm`, as the bundle does
-    from robot_bridge.commands.find import read_searcher, tell_unknown_words
+    from robot_bridge.auxiliary.video.searcher_bundle import read_searcher, unknown_words  # needs the extra `vlm`, as the bundle does
+    from robot_bridge.auxiliary.video.text_scorer import TextScorer, narrow
 
     assert arguments.clips_bundle is not None
     searcher, sha256 = read_searcher(arguments.clips_bundle)
-    tell_unknown_words(searcher, arguments.text)
+    if unknown := unknown_words(searcher, arguments.text):
+        progress.console.print(unknown)
     bar = progress.add_task(f"looking for {arguments.text!r}", total=len(index))
     scorer = TextScorer(searcher, sha256, arguments.text, arguments.index / "clips")
     return narrow(index, scorer, arguments.text_share, lambda done: progress.update(bar, advance=done))[0]

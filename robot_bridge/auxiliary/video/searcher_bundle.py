@@ -1,0 +1,31 @@
+"""The searcher of a bundle, for commands that look for clips by text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rl_core.bundle import Bundle, BundleError, bundle_sha256
+from robot_bridge.auxiliary.registry import AUXILIARY_METHODS, load_auxiliary
+from robot_bridge.auxiliary.video.tempme import ClipSearcher
+
+
+def read_searcher(folder: Path) -> tuple[ClipSearcher, str]:
+    """The searcher of a bundle, and the bundle's sha256.
+
+    Raises:
+        BundleError: no bundle there, or not one of clips.
+    """
+    bundle = Bundle.load(folder)
+    method = AUXILIARY_METHODS.get(bundle.method)
+    if method is None or method.family != "video":
+        valid = ", ".join(name for name, row in AUXILIARY_METHODS.items() if row.family == "video")
+        raise BundleError(f"{folder}: bundle of method {bundle.method!r}, valid: {valid}, as `armstack aux train tempme` writes it")
+    return load_auxiliary(method, bundle), bundle_sha256(folder)
+
+
+def unknown_words(searcher: ClipSearcher, text: str) -> str:
+    """Which words of the text the model has never seen, and which it knows; empty where it knows all."""
+    words = getattr(searcher.vlm, "words", None)  # CLIP knows all words
+    if words is None or not (unknown := words.unknown([text])):
+        return ""
+    return f"words that the model does not know: {', '.join(unknown)}; it knows: {' '.join(words.vocabulary)}"
