@@ -14,7 +14,7 @@ from tensordict import TensorDict
 from benchmarks.peers.plain_dvfb import PlainDVFB
 from rl_core.dvfb.config import DVFBConfig
 from rl_core.dvfb.learner import DVFBLearner
-from sim_envs.rooms.env import CONTRACT
+from sim_envs.rooms.env import rooms_contract
 
 UPDATES = 60
 WARM_UP = 5
@@ -29,7 +29,7 @@ def main() -> dict[str, Any]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        learner = DVFBLearner(DVFBConfig.preset("cpu"), CONTRACT, seed=0)
+        learner = DVFBLearner(DVFBConfig.preset("cpu"), rooms_contract(), seed=0)
         peer = PlainDVFB(learner)
         batches = _batches(learner.config.batch_size)
         difference = _difference(learner.config, batches)
@@ -69,7 +69,7 @@ def _difference(config: DVFBConfig, batches: list[TensorDict]) -> float:
     """Largest relative difference of the losses of two updates, in double precision, where Adam does not blow up a last bit."""
     torch.set_default_dtype(torch.float64)
     try:
-        learner = DVFBLearner(config, CONTRACT, seed=0)
+        learner = DVFBLearner(config, rooms_contract(), seed=0)
         peer, differences = PlainDVFB(learner), []
         for batch in batches[:2]:
             ours, theirs = learner.update(batch.double()), peer.update(batch.double())

@@ -20,20 +20,23 @@ from sim_envs.rooms.picture import draw_room
 from sim_envs.rooms.rewards import COLUMNS, REWARDS
 
 STEP = 0.03
-"""Metres moved along an axis by an action of 1."""
+"""Metres moved along an axis by an action of 1, unless told otherwise."""
 PERIOD_S = 0.05
 HORIZON = 200
 """Steps of an episode."""
 
-CONTRACT = RobotContract(
-    robot="point_mass",
-    observation=(Channel(name="position", names=("x", "y"), unit="m", frame="base", rate_hz=1 / PERIOD_S),),
-    action=Action(
-        names=("x", "y"), meaning="delta", space="end_effector", scale=(STEP, STEP), units=("m", "m"), period_s=PERIOD_S
-    ),
-)  # fmt: skip
-
 Observation = NDArray[np.float32]
+
+
+def rooms_contract(step: float = STEP) -> RobotContract:
+    """Of a point mass that an action of 1 moves by `step` metres along an axis."""
+    return RobotContract(
+        robot="point_mass",
+        observation=(Channel(name="position", names=("x", "y"), unit="m", frame="base", rate_hz=1 / PERIOD_S),),
+        action=Action(
+            names=("x", "y"), meaning="delta", space="end_effector", scale=(step, step), units=("m", "m"), period_s=PERIOD_S
+        ),
+    )  # fmt: skip
 
 
 def find_layout(name: str) -> Layout:
@@ -48,7 +51,7 @@ def find_layout(name: str) -> Layout:
 
 
 class RoomsVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
-    """`num_envs` point masses: observations (num_envs, 2) metres, actions (num_envs, 2) in [-1, 1] times `STEP`, clipped.
+    """`num_envs` point masses: observations (num_envs, 2) metres, actions (num_envs, 2) in [-1, 1] times `step`, clipped.
 
     An episode starts in the lower left corner and is truncated after `horizon` steps; the next step resets it, as
     `AutoresetMode.NEXT_STEP` says: its action is ignored and its reward 0.
@@ -57,7 +60,11 @@ class RoomsVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         layout: `four_rooms` or `u_maze`.
         num_envs: how many.
         horizon: steps of an episode.
+        step: metres moved along an axis by an action of 1.
         reward: labels each step; None gives 0.
+
+    Raises:
+        ArmstackError: unknown maze, or a step that is not above 0.
 
     Attributes:
         layout: the maze.
@@ -65,10 +72,12 @@ class RoomsVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         columns: what is where in an observation.
     """
 
-    def __init__(self, layout: str, num_envs: int, *, horizon: int = HORIZON, reward: Reward | None = None) -> None:
+    def __init__(self, layout: str, num_envs: int, *, horizon: int = HORIZON, step: float = STEP, reward: Reward | None = None) -> None:
         self.layout = find_layout(layout)
+        if not 0 < step < np.inf:
+            raise ArmstackError(f"step {step} of maze {layout!r}, valid: metres above 0")
         self.rewards, self.columns = REWARDS[layout], COLUMNS
-        self.num_envs, self.horizon, self._reward = num_envs, horizon, reward
+        self.num_envs, self.horizon, self._step_m, self._reward = num_envs, horizon, step, reward
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
         self.single_observation_space = spaces.Box(LOW, HIGH, (2,), np.float32)
         self.single_action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -100,7 +109,7 @@ class RoomsVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
             raise ValueError(f"actions of shape {actions.shape}, valid: ({self.num_envs}, 2) finite numbers")
         actions = np.clip(actions, -1.0, 1.0)
         before, ended = self._positions, self._steps >= self.horizon
-        self._positions = move(self.layout, before, STEP * actions)
+        self._positions = move(self.layout, before, self._step_m * actions)
         self._steps += 1
         self._start(np.flatnonzero(ended))
         rewards = np.zeros(self.num_envs)
@@ -123,21 +132,24 @@ class RoomsEnv(gymnasium.Env[Any, NDArray[Any]]):
     Args:
         layout: `four_rooms` or `u_maze`.
         horizon: steps of an episode.
+        step: metres moved along an axis by an action of 1.
         reward: labels each step; None gives 0.
         render_mode: None or `rgb_array`.
 
     Raises:
-        ArmstackError: unknown maze or render mode.
+        ArmstackError: unknown maze or render mode, or a step that is not above 0.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": round(1 / PERIOD_S)}
 
-    def __init__(self, layout: str, *, horizon: int = HORIZON, reward: Reward | None = None, render_mode: str | None = None) -> None:
+    def __init__(
+        self, layout: str, *, horizon: int = HORIZON, step: float = STEP, reward: Reward | None = None, render_mode: str | None = None
+    ) -> None:
         if render_mode not in (None, "rgb_array"):
             raise ArmstackError(f"render_mode {render_mode!r}, valid: None, 'rgb_array'")
-        self._points = RoomsVectorEnv(layout, 1, horizon=horizon, reward=reward)
+        self._points = RoomsVectorEnv(layout, 1, horizon=horizon, step=step, reward=reward)
         self.layout, self.rewards, self.columns = self._points.layout, self._points.rewards, COLUMNS
-        self.contract, self.render_mode = CONTRACT, render_mode
+        self.contract, self.render_mode = rooms_contract(step), render_mode
         self.observation_space: spaces.Space[Any] = spaces.Dict({"position": self._points.single_observation_space})
         self.action_space = self._points.single_action_space
         self._now = np.array([START], np.float32)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from robot_bridge.auxiliary.image_data import ImageData
-from robot_bridge.auxiliary.recognition import coop, csr, dekg, kgcoop
+from robot_bridge.auxiliary.recognition import coop, dekg, kgcoop
 from robot_bridge.auxiliary.recognition.class_prompts import class_logits, template_vectors
-from robot_bridge.auxiliary.recognition.confusion import confusion_matrix
 from robot_bridge.auxiliary.recognition.contenders import CONTENDERS
 from robot_bridge.auxiliary.recognition.evaluation import milliseconds
 from robot_bridge.auxiliary.recognition.parts_bench import TEST_SETS, PartsBench
-from robot_bridge.auxiliary.recognition.robust_training import attacked_logits
 from robot_bridge.auxiliary.recognition.shared_context import context_vectors
-from robot_bridge.auxiliary.recognition.small_cnn import pixels
 
 
 def few_shot(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, Any]:
@@ -81,42 +76,6 @@ def base_to_new(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, A
         vectors = [context_vectors(bench.vlm, context, names) for names in (base, new)]
     rates = [_percent(bench, bench.tests["clean"].only(names), each) for names, each in zip((base, new), vectors, strict=True)]
     return {"base": rates[0], "new": rates[1], "h": 2 * rates[0] * rates[1] / max(sum(rates), 1e-9)}
-
-
-def robust(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, Any]:
-    """One classifier trained with TRADES, then fine-tuned in three ways, each judged clean and under PGD-20 by class.
-
-    Figures: METHOD_FIGURE in percent for `trades`, `uniform` (the regulariser without its direction) and `csr`; `METHOD_norm`, the
-    spectral norm of the robust confusion matrix; `gain_FIGURE`, csr minus trades of this seed.
-
-    Args:
-        config: as `PartsBench`'s, and `settings` of `CSRConfig`.
-        seed: of training.
-        run_dir: of the run; pictures lie beside it.
-    """
-    bench, settings = PartsBench(config, run_dir.parent / "data"), csr.CSRConfig().override(**config.get("settings", {}))
-    classes = len(bench.pool.classes)
-    images, labels = pixels(bench.pool.frames, settings.side), torch.from_numpy(bench.pool.labels)
-    start = csr.new_classifier(classes, settings, seed)
-    csr.fit_trades(start, images, labels, settings, seed=seed)
-    test, known = pixels(bench.tests["clean"].frames, settings.side), torch.from_numpy(bench.tests["clean"].labels)
-    figures: dict[str, Any] = {}
-    for name in ("trades", "uniform", "csr"):
-        net = copy.deepcopy(start)
-        if name == "trades":
-            csr.continue_trades(net, images, labels, settings, seed=seed)
-        else:
-            weighting = settings.override(weighting="spectral" if name == "csr" else "uniform")
-            csr.fine_tune(net, images, labels, weighting, classes=classes, seed=seed)
-        with torch.no_grad():
-            natural = csr.accuracies(net(test).argmax(dim=1).numpy(), known.numpy())
-        found = {**natural, **csr.robust_accuracies(net, test, known, settings.adversary, seed=seed)}
-        figures |= {f"{name}_{figure}": 100 * rate for figure, rate in found.items()}
-        generator = torch.Generator().manual_seed(seed)
-        predicted = attacked_logits(net, test, known, settings.adversary, generator).argmax(dim=1)
-        figures[f"{name}_norm"] = float(torch.linalg.matrix_norm(confusion_matrix(predicted, known, classes), 2))
-    gains = {figure.removeprefix("csr_"): figures[figure] for figure in figures if figure.startswith("csr_")}
-    return {**figures, **{f"gain_{figure}": value - figures[f"trades_{figure}"] for figure, value in gains.items()}}
 
 
 def _percent(bench: PartsBench, data: ImageData, vectors: Tensor) -> float:

@@ -156,3 +156,22 @@ def test_speed() -> None:
             env.step(action)
         print(f"{count} points: {200 * count / (time.process_time() - start):,.0f} steps/s")
         assert np.isfinite(env.step(actions[0])[0]).all()
+
+
+@pytest.mark.parametrize(
+    "make_world", [lambda **kwargs: RoomsEnv("u_maze", **kwargs), lambda **kwargs: RoomsVectorEnv("u_maze", 1, **kwargs)]
+)
+def test_an_action_moves_by_the_step_asked_for(make_world) -> None:
+    env = make_world(step=0.1)
+    before, _ = env.reset(seed=0)
+    after = env.step(np.ones(env.action_space.shape, np.float32))[0]
+    moved = after["position"] - before["position"] if isinstance(after, dict) else (after - before)[0]
+    assert moved == pytest.approx([0.1, 0.1], abs=1e-6)
+    for wrong in (0.0, -0.1, float("nan"), float("inf")):
+        with pytest.raises(ArmstackError, match="step .*, valid: metres above 0"):
+            make_world(step=wrong)
+
+
+def test_the_contract_names_the_step() -> None:
+    assert RoomsEnv("four_rooms").contract.action.scale == (STEP, STEP)
+    assert RoomsEnv("four_rooms", step=0.1).contract.action.scale == (0.1, 0.1)

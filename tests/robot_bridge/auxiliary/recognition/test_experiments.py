@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,8 @@ from rl_core.experiments.runner import ROOT
 from robot_bridge.auxiliary.monitoring.experiments import guards
 from robot_bridge.auxiliary.recognition import demul, parts_bench
 from robot_bridge.auxiliary.recognition.contenders import CONTENDERS
-from robot_bridge.auxiliary.recognition.experiments import base_to_new, few_shot, robust
+from robot_bridge.auxiliary.recognition.experiments import base_to_new, few_shot
+from robot_bridge.auxiliary.recognition.robust_experiment import _crop, robust
 from tests.robot_bridge.auxiliary.tiny_vlm import coloured_parts, tiny_vlm
 
 SCHEDULE = {"epochs": 2, "batch_size": 8}
@@ -56,7 +59,7 @@ def small(monkeypatch):
     def pictures(self, kind, shift="none", **options):
         data = coloured_parts(each=4, seed=10 * seeds[kind] + len(shift))
         data.factors["defect"] = np.full(len(data), "chip" if kind == "damaged" else "")
-        return data
+        return replace(data, segmentation=np.ones(data.frames.shape[:3], np.uint8))
 
     monkeypatch.setattr(parts_bench.PartsBench, "pictures", pictures)
 
@@ -93,10 +96,19 @@ def test_new_classes_are_those_that_no_shot_was_of(prompts, tmp_path):
 
 
 def test_three_ways_of_fine_tuning_begin_from_the_same_classifier(tmp_path):
-    figures = robust({**CONFIG, "settings": ADVERSARY}, 0, tmp_path / "run")
+    figures = robust({**CONFIG, "classes": 4, "settings": ADVERSARY}, 0, tmp_path / "run")
     names = ("accuracy_worst_class", "robust_accuracy", "robust_accuracy_worst_class", "robust_accuracy_worst_two", "norm")
     assert {f"{way}_{name}" for way in ("trades", "uniform", "csr") for name in names} <= set(figures)
     assert figures["gain_robust_accuracy"] == pytest.approx(figures["csr_robust_accuracy"] - figures["trades_robust_accuracy"])
+
+
+def test_a_crop_is_the_square_around_the_object():
+    frame, mask = np.arange(20 * 30 * 3, dtype=np.uint8).reshape(20, 30, 3), np.zeros((20, 30), bool)
+    mask[8:12, 10:20] = True
+    assert np.array_equal(_crop(frame, mask), frame[3:17, 8:22])  # 1.3 times 10 pixels, whole ones outwards
+    mask[0:4, 10:20] = True
+    assert np.array_equal(_crop(frame, mask), frame[0:14, 7:23])  # cut at the edge
+    assert _crop(frame, np.zeros_like(mask)) is frame
 
 
 @pytest.mark.parametrize("guard", ["mcm", "gl-mcm", "local-prompt"])
