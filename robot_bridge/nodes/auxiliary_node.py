@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image
 from std_msgs.msg import String
 
-from rl_core.bundle import Bundle, bundle_sha256
+from rl_core.bundle import Bundle
 from rl_core.camera_channel import channel_from_json
 from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.annotate import annotate
@@ -27,95 +27,64 @@ from robot_bridge.auxiliary.bundles import Recognition, recognition_of
 from robot_bridge.auxiliary.explanations import Explainer, lines_of
 from robot_bridge.auxiliary.first_frames import FirstFrames
 from robot_bridge.auxiliary.hold_rule import Guard, HoldRule
-from robot_bridge.auxiliary.method import AuxiliaryMethod
-from robot_bridge.auxiliary.registry import find_method, load_auxiliary
-from robot_bridge.nodes.auxiliary_messages import explanation, figures, result
+from robot_bridge.nodes.auxiliary_messages import explanation, result
 from robot_bridge.nodes.auxiliary_requests import AuxiliaryRequests
 from robot_bridge.nodes.auxiliary_worker import AuxiliaryWorker, Judged
 from robot_bridge.nodes.guard_message import guard_message
 from robot_bridge.nodes.messages import MessageError, began, rgb_image
-from robot_bridge.nodes.newest_worker import Load
 from robot_bridge.nodes.qos import EVENTS, LATCHED, SENSOR, STREAM, advertise, subscribe
-from robot_bridge.nodes.spin import Failure, NodeError, run
+from robot_bridge.nodes.spin import NodeError, run
 from robot_bridge.nodes.stamps import to_ns
+from robot_bridge.nodes.watching_node import WatchingNode
 
 _HOLDS_S = 0.2
-_OK, _FAILED = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
-class AuxiliaryNode(LifecycleNode):
-    """Parameters: `method`, name in the registry or `module:ROW`; `bundle`, folder of its bundle; `camera`, whose pictures it judges;
-    `hold_on`, values or classes joined by commas (empty: no guard), and `hold_above`, the limit; `max_age_s`, an older frame is not
-    judged, and an older judgement holds; `first_frames`, judge each episode by the mean of so many of its first frames and hold until they
-    have come (0: each frame by itself); `store`, folder for bytes too large for a message; `threads` of torch; `autostart`.
+class AuxiliaryNode(WatchingNode[AuxiliaryWorker]):
+    """Parameters besides a `WatchingNode`'s: `camera`, whose pictures it judges; `hold_on`, values or classes joined by commas (empty: no
+    guard), and `hold_above`, the limit; `max_age_s`, an older frame is not judged, and an older judgement holds; `first_frames`, judge each
+    episode by the mean of so many of its first frames and hold until they have come (0: each frame by itself); `store`, folder for bytes
+    too large for a message.
 
     Args:
         options: arguments of `LifecycleNode`.
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("auxiliary", **options)
-        given: dict[str, Any] = {"method": "", "bundle": "", "camera": "front", "hold_on": "", "store": "", "threads": 1}
-        given |= {"hold_above": 0.5, "max_age_s": 0.5, "first_frames": 0}
-        self._given = {name: self.declare_parameter(name, default).value for name, default in given.items()}
-        autostart = bool(self.declare_parameter("autostart", True).value)
-        self.failure = Failure()
-        self._error: NodeError | None = None
-        self._method: AuxiliaryMethod
+        given: dict[str, Any] = {"camera": "front", "hold_on": "", "hold_above": 0.5, "max_age_s": 0.5, "first_frames": 0, "store": ""}
+        super().__init__("auxiliary", given, **options)
         self._loaded: Any = None
         self._recognition: Recognition | None = None
-        self._sha256 = ""
+        self._rule: HoldRule
         self._guard: Guard | None = None
         self._explanations: Any = None
-        self._worker: AuxiliaryWorker | None = None
         self._requests: AuxiliaryRequests | None = None
-        self._load = Load(time.monotonic())
         self._condition: Mapping[str, Any] | None = None
         self._clock_ns: int | None = None
-        self._inputs: list[Any] = []
-        self._diagnostics = advertise(self, DiagnosticArray, "diagnostics", STREAM)
         self._holds = advertise(self, DiagnosticArray, "safety/holds", LATCHED)  # the arm node hears it in both of its ways
         subscribe(self, ClockMessage, "/clock", self._clock_came, STREAM)
         subscribe(self, String, "task", self._task_came, LATCHED)
         subscribe(self, String, "episode", self._episode_came, EVENTS)
-        self.create_timer(1.0, self._publish_diagnostics)
         self.create_timer(_HOLDS_S, self._say_holds)
-        if autostart and (self.trigger_configure() != _OK or self.trigger_activate() != _OK):
-            raise self._error or NodeError("the auxiliary node could not be activated")
+        self._start()
 
     # -- lifecycle ------------------------------------------------------------------------------------------------------
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Loads the bundle."""
-        folder, on = str(self._given["bundle"]), str(self._given["hold_on"])
-        try:
-            rule = HoldRule(
-                on=tuple(name.strip() for name in on.split(",") if name.strip()),
-                above=float(self._given["hold_above"]),
-                max_age_s=float(self._given["max_age_s"]),
-            )
-            self._method = find_method(str(self._given["method"]))
-            if not folder:
-                raise ArmstackError(f"parameter bundle is empty; give the folder that `armstack aux train {self._method.name}` wrote")
-            import torch
+    def _check(self) -> None:
+        self._rule = HoldRule(
+            on=tuple(name.strip() for name in str(self._given["hold_on"]).split(",") if name.strip()),
+            above=float(self._given["hold_above"]),
+            max_age_s=float(self._given["max_age_s"]),
+        )
 
-            torch.set_num_threads(int(self._given["threads"] or 1))
-            bundle = Bundle.load(folder)
-            self._loaded = load_auxiliary(self._method, bundle)
-            if self._method.kind == "recogniser":
-                self._recognition = recognition_of(bundle)
-            elif rule.on:
-                raise ArmstackError(
-                    f"parameter hold_on: {on!r} with kind {self._method.kind}; valid: empty, only a recogniser holds the arm"
-                )
-            self._sha256 = bundle_sha256(folder)
-        except (ArmstackError, ValueError, OSError, ImportError) as error:
-            self._error = NodeError(f"method {self._given['method']!r}, bundle {folder!r}: {error}")
-            self.get_logger().error(str(self._error))
-            return _FAILED
-        self._rule = rule
+    def _use(self, loaded: Any, bundle: Bundle) -> None:
+        if self._method.kind != "recogniser" and self._rule.on:
+            on, kind = self._given["hold_on"], self._method.kind
+            raise ArmstackError(f"parameter hold_on: {on!r} with kind {kind}; valid: empty, only a recogniser holds the arm")
+        self._loaded = loaded
+        self._recognition = recognition_of(bundle) if self._method.kind == "recogniser" else None
         frames = int(self._given["first_frames"] or 0)
-        self._guard = Guard(self.get_name(), rule, FirstFrames(frames) if frames > 0 else None) if rule.on else None
+        self._guard = Guard(self.get_name(), self._rule, FirstFrames(frames) if frames > 0 else None) if self._rule.on else None
         if self._requests is None:  # configured for the first time
             self._results = advertise(self, String, f"{self._method.topic}/result", STREAM)
             if isinstance(self._loaded, Explainer):
@@ -123,59 +92,33 @@ class AuxiliaryNode(LifecycleNode):
             self._images = advertise(self, Image, f"{self._method.topic}/image", SENSOR)
             store = str(self._given["store"])
             self._requests = AuxiliaryRequests(self, self._method, lambda: self._worker, self._images, Path(store) if store else None)
-        self.get_logger().info(f"{self._method.name}: bundle {folder} loaded, sha256 {self._sha256[:12]}")
-        return _OK
+
+    def _forget(self) -> None:
+        self._loaded = self._recognition = self._guard = None
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Waits for the camera's contract, then works."""
         if self._recognition is None:
-            self._begin(None)
+            self._work(None)
         else:
             camera = self._given["camera"]
             self._inputs.append(subscribe(self, String, f"camera/{camera}/contract", self._contract_came, LATCHED))
             self._inputs.append(subscribe(self, Image, f"camera/{camera}/image_raw", self._image_came, SENSOR))
         return super().on_activate(state)
 
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Judges no more and says no more; an arm that requires this guard holds."""
-        self._end()
-        return super().on_deactivate(state)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Forgets the bundle."""
-        self._loaded = self._recognition = self._guard = None
-        return _OK
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Ends."""
-        self._end()
-        return _OK
-
-    def close(self) -> None:
-        """Ends the worker."""
-        self._end()
-
-    def _begin(self, shape: tuple[int, ...] | None) -> None:
-        self._load = Load(time.monotonic())
-        self._worker = AuxiliaryWorker(
-            self._loaded,
-            judged=self._judged,
-            failed=self._failed,
-            now_ns=self._now_ns,
-            max_age_s=self._rule.max_age_s,
-            shape=shape,
-            condition=lambda: self._condition,
-            warmed=self._warmed,
+    def _work(self, shape: tuple[int, ...] | None) -> None:
+        self._begin(
+            AuxiliaryWorker(
+                self._loaded,
+                judged=self._judged,
+                failed=self._failed,
+                now_ns=self._now_ns,
+                max_age_s=self._rule.max_age_s,
+                shape=shape,
+                condition=lambda: self._condition,
+                warmed=self._warmed,
+            )
         )
-        self._worker.start()
-
-    def _end(self) -> None:
-        for subscription in self._inputs:
-            self.destroy_subscription(subscription)
-        self._inputs = []
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.close()
 
     # -- what comes -----------------------------------------------------------------------------------------------------
 
@@ -189,7 +132,7 @@ class AuxiliaryNode(LifecycleNode):
             self._failed(NodeError(f"camera {self._given['camera']}: {error}\nUse a bundle trained for this camera, or set its size."))
             return
         if self._worker is None:
-            self._begin(offered.shape)
+            self._work(offered.shape)
         elif self._worker.shape != offered.shape:
             self._failed(NodeError(f"camera {self._given['camera']}: its pictures became {offered.shape}, they were {self._worker.shape}"))
 
@@ -249,21 +192,14 @@ class AuxiliaryNode(LifecycleNode):
             self._holds.publish(guard_message(self._guard.report(self._now_ns())))
 
     def _failed(self, error: Exception) -> None:
-        what = error if isinstance(error, NodeError) else NodeError(f"{self._method.name}: {type(error).__name__}: {error}")
+        told = self._told(error)
         if self._guard is not None:
-            self._guard.fail(str(what))
+            self._guard.fail(str(told))
             self._say_holds()
-        self.failure.report(what)
+        super()._failed(told)
 
-    def _publish_diagnostics(self) -> None:
-        worker = self._worker
-        if worker is None:
-            return
-        rates, overload = self._load.report(time.monotonic(), worker.counts)
-        name = f"auxiliary {self._method.name}"
-        self._diagnostics.publish(figures(name, worker, rates, overload=overload, camera=self._given["camera"], bundle=self._sha256))
-        if overload:
-            self.get_logger().warning(overload, throttle_duration_sec=10.0)
+    def _tells(self) -> Mapping[str, Any]:
+        return {"camera": self._given["camera"]}
 
 
 def main() -> int:

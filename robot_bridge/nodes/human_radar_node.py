@@ -8,93 +8,64 @@ that a guard which needs one holds.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseArray
 from numpy.typing import NDArray
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from std_msgs.msg import Float32, Float32MultiArray, String
 
-from rl_core.bundle import Bundle, bundle_sha256
+from rl_core.bundle import Bundle
 from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import HumanRadar, RadarGeometry, echo_of
-from robot_bridge.auxiliary.registry import find_method, load_auxiliary
-from robot_bridge.nodes.auxiliary_messages import figures
 from robot_bridge.nodes.heard_arm import HeardArm
 from robot_bridge.nodes.human_radar_worker import HumanRadarWorker, Seen
 from robot_bridge.nodes.json_requests import JsonServer, RequestError
-from robot_bridge.nodes.newest_worker import Load
 from robot_bridge.nodes.person_messages import keypoint_poses
 from robot_bridge.nodes.qos import LATCHED, SENSOR, STREAM, advertise, subscribe
 from robot_bridge.nodes.radar_messages import numbers_of
-from robot_bridge.nodes.spin import Failure, NodeError, run
+from robot_bridge.nodes.spin import NodeError, run
+from robot_bridge.nodes.watching_node import WatchingNode
 
-_OK, _FAILED = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 _MOST_WINDOWS = 1000
 
 
-class HumanRadarNode(LifecycleNode):
-    """Parameters: `bundle`, folder of the bundle; `method`, name in the registry or `module:ROW`; `max_age_s`, no distance is about an
-    earlier instant than so long ago; `arm_radius_m` and `body_radius_m`, of the arm's links and of a person about their keypoints, which a
-    distance is less by; `threads` of torch; `autostart`.
+class HumanRadarNode(WatchingNode[HumanRadarWorker]):
+    """Parameters besides a `WatchingNode`'s: `max_age_s`, no distance is about an earlier instant than so long ago; `arm_radius_m` and
+    `body_radius_m`, of the arm's links and of a person about their keypoints, which a distance is less by.
 
     Args:
         options: arguments of `LifecycleNode`.
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("human_radar", **options)
-        given: dict[str, Any] = {"method": "rfmamba", "bundle": "", "threads": 1}
-        given |= {"max_age_s": 0.4, "arm_radius_m": 0.1, "body_radius_m": 0.15}
-        self._given = {name: self.declare_parameter(name, default).value for name, default in given.items()}
-        autostart = bool(self.declare_parameter("autostart", True).value)
-        self.failure = Failure()
-        self._error: NodeError | None = None
+        given = {"method": "rfmamba", "max_age_s": 0.4, "arm_radius_m": 0.1, "body_radius_m": 0.15}
+        super().__init__("human_radar", given, **options)
         self._radar: HumanRadar | None = None
-        self._sha256 = ""
-        self._worker: HumanRadarWorker | None = None
         self._background: NDArray[np.complex64] | None = None
-        self._load = Load(time.monotonic())
-        self._inputs: list[Any] = []
         self._arm = HeardArm(self, self.failure)
         self._keypoints = advertise(self, PoseArray, "human/keypoints", STREAM)
         self._activity = advertise(self, String, "human/activity", STREAM)
         self._distance = advertise(self, Float32, "human/distance", SENSOR)
-        self._diagnostics = advertise(self, DiagnosticArray, "diagnostics", STREAM)
         self._server = JsonServer(self, "~", self._asked)
-        self.create_timer(1.0, self._publish_diagnostics)
-        if autostart and (self.trigger_configure() != _OK or self.trigger_activate() != _OK):
-            raise self._error or NodeError("the human radar could not be activated")
+        self._start()
 
     # -- lifecycle ------------------------------------------------------------------------------------------------------
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Loads the bundle."""
-        method, folder = str(self._given["method"]), str(self._given["bundle"])
-        try:
-            for name in ("max_age_s", "arm_radius_m", "body_radius_m"):
-                if not 0 <= float(self._given[name] or 0.0) < 10:
-                    raise ArmstackError(f"parameter {name}: {self._given[name]}, valid: 0 to 10")
-            row = find_method(method)
-            if not folder:
-                raise ArmstackError(f"parameter bundle is empty; give the folder that `armstack aux train {row.name}` wrote")
-            import torch
+    def _check(self) -> None:
+        for name in ("max_age_s", "arm_radius_m", "body_radius_m"):
+            if not 0 <= float(self._given[name] or 0.0) < 10:
+                raise ArmstackError(f"parameter {name}: {self._given[name]}, valid: 0 to 10")
 
-            torch.set_num_threads(int(self._given["threads"] or 1))
-            radar = load_auxiliary(row, Bundle.load(folder))
-            if not isinstance(radar, HumanRadar):
-                raise ArmstackError(f"{type(radar).__name__} sees no people by radar, valid: a method that does, such as rfmamba")
-            self._radar, self._sha256 = radar, bundle_sha256(folder)
-        except (ArmstackError, ValueError, OSError, ImportError) as error:
-            self._error = NodeError(f"method {method!r}, bundle {folder!r}: {error}")
-            self.get_logger().error(str(self._error))
-            return _FAILED
-        self.get_logger().info(f"{row.name}: bundle {folder} loaded, sha256 {self._sha256[:12]}")
-        return _OK
+    def _use(self, loaded: Any, bundle: Bundle) -> None:
+        if not isinstance(loaded, HumanRadar):
+            raise ArmstackError(f"{type(loaded).__name__} sees no people by radar, valid: a method that does, such as rfmamba")
+        self._radar = loaded
+
+    def _forget(self) -> None:
+        self._radar = None
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Waits for the radar's geometry, then works."""
@@ -102,33 +73,6 @@ class HumanRadarNode(LifecycleNode):
         self._inputs.append(subscribe(self, Float32MultiArray, "radar/background", self._background_came, LATCHED))
         self._inputs.append(subscribe(self, Float32MultiArray, "radar/echo", self._echo_came, SENSOR, with_info=True))
         return super().on_activate(state)
-
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Judges no more and says no more; a guard that needs its distances holds."""
-        self._end()
-        return super().on_deactivate(state)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Forgets the bundle."""
-        self._radar = None
-        return _OK
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Ends."""
-        self._end()
-        return _OK
-
-    def close(self) -> None:
-        """Ends the worker."""
-        self._end()
-
-    def _end(self) -> None:
-        for subscription in self._inputs:
-            self.destroy_subscription(subscription)
-        self._inputs = []
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.close()
 
     # -- what comes -----------------------------------------------------------------------------------------------------
 
@@ -140,8 +84,7 @@ class HumanRadarNode(LifecycleNode):
             self._failed(NodeError(f"radar/geometry: {error}\nUse a bundle trained for this radar; no distance is said."))
             return
         if self._worker is None:
-            self._load = Load(time.monotonic())
-            self._worker = HumanRadarWorker(
+            worker = HumanRadarWorker(
                 self._radar,
                 seen=self._seen,
                 failed=self._failed,
@@ -149,8 +92,8 @@ class HumanRadarNode(LifecycleNode):
                 max_age_s=float(self._given["max_age_s"] or 0.0),
                 warmed=self._ready,
             )
-            self._worker.background = self._background
-            self._worker.start()
+            worker.background = self._background
+            self._begin(worker)
 
     def _background_came(self, message: Float32MultiArray) -> None:
         assert self._radar is not None
@@ -200,18 +143,8 @@ class HumanRadarNode(LifecycleNode):
         distance = shape.distance(positions, points, radii, thickness=float(self._given["arm_radius_m"] or 0.0))
         self._distance.publish(Float32(data=distance))
 
-    def _failed(self, error: Exception) -> None:
-        self.failure.report(error if isinstance(error, NodeError) else NodeError(f"human radar: {type(error).__name__}: {error}"))
-
-    def _publish_diagnostics(self) -> None:
-        worker = self._worker
-        if worker is None:
-            return
-        rates, overload = self._load.report(time.monotonic(), worker.counts)
-        values = {"unusable_because": worker.unusable, "bundle": self._sha256}
-        self._diagnostics.publish(figures(self.get_name(), worker, rates, overload=overload, **values))
-        if overload:
-            self.get_logger().warning(overload, throttle_duration_sec=10.0)
+    def _tells(self) -> Mapping[str, Any]:
+        return {} if self._worker is None else {"unusable_because": self._worker.unusable}
 
 
 def main() -> int:

@@ -1,0 +1,155 @@
+"""WatchingNode: the life of a node that runs a bundle of the registry on the newest message beside the arm.
+
+It configures and activates itself unless `autostart` is false. Configuring loads the bundle; a subclass begins its worker when what it
+waits for has come. What fails is told once and ends the process; diagnostics go once a second.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+
+from rl_core.bundle import Bundle, bundle_sha256
+from rl_core.errors import ArmstackError
+from robot_bridge.auxiliary.method import AuxiliaryMethod
+from robot_bridge.auxiliary.registry import find_method, load_auxiliary
+from robot_bridge.nodes.auxiliary_messages import figures
+from robot_bridge.nodes.newest_worker import Load, NewestWorker
+from robot_bridge.nodes.qos import STREAM, advertise
+from robot_bridge.nodes.spin import Failure, NodeError
+
+_OK, _FAILED = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+Worker = TypeVar("Worker", bound=NewestWorker[Any])
+
+
+class WatchingNode(LifecycleNode, ABC, Generic[Worker]):
+    """Parameters: `method`, name in the registry or `module:ROW`; `bundle`, folder of its bundle; `threads` of torch; `autostart`; and
+    those of the subclass, which may give `method` another default.
+
+    Args:
+        name: of the node.
+        given: parameters of the subclass with their defaults.
+        options: arguments of `LifecycleNode`.
+    """
+
+    def __init__(self, name: str, given: Mapping[str, Any], **options: Any) -> None:
+        super().__init__(name, **options)
+        given = {"method": "", "bundle": "", "threads": 1, **given}
+        self._given: dict[str, Any] = {key: self.declare_parameter(key, default).value for key, default in given.items()}
+        self._autostart = bool(self.declare_parameter("autostart", True).value)
+        self.failure = Failure()
+        self._error: NodeError | None = None
+        self._method: AuxiliaryMethod
+        self._sha256 = ""
+        self._worker: Worker | None = None
+        self._load = Load(time.monotonic())
+        self._inputs: list[Any] = []
+        self._diagnostics = advertise(self, DiagnosticArray, "diagnostics", STREAM)
+        self.create_timer(1.0, self._publish_diagnostics)
+
+    def _start(self) -> None:
+        """The end of the subclass's `__init__`."""
+        if self._autostart and (self.trigger_configure() != _OK or self.trigger_activate() != _OK):
+            raise self._error or NodeError(f"the node {self.get_name()} could not be activated")
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Checks the parameters of the subclass.
+
+        Raises:
+            ArmstackError: one that is not valid.
+        """
+
+    @abstractmethod
+    def _use(self, loaded: Any, bundle: Bundle) -> None:
+        """Takes what was loaded.
+
+        Raises:
+            ArmstackError: it is of no use here.
+        """
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Lets go of what was loaded."""
+
+    def _tells(self) -> Mapping[str, Any]:
+        """What diagnostics say besides rates, latencies, counts and the bundle."""
+        return {}
+
+    # -- lifecycle ------------------------------------------------------------------------------------------------------
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Loads the bundle."""
+        method, folder = str(self._given["method"]), str(self._given["bundle"])
+        try:
+            self._check()
+            self._method = find_method(method)
+            if not folder:
+                raise ArmstackError(f"parameter bundle is empty; give the folder that `armstack aux train {self._method.name}` wrote")
+            import torch  # here: it takes seconds, and a wrong parameter is told without it
+
+            torch.set_num_threads(int(self._given["threads"] or 1))
+            bundle = Bundle.load(folder)
+            self._use(load_auxiliary(self._method, bundle), bundle)
+            self._sha256 = bundle_sha256(folder)
+        except (ArmstackError, ValueError, OSError, ImportError) as error:
+            self._error = NodeError(f"method {method!r}, bundle {folder!r}: {error}")
+            self.get_logger().error(str(self._error))
+            return _FAILED
+        self.get_logger().info(f"{self._method.name}: bundle {folder} loaded, sha256 {self._sha256[:12]}")
+        return _OK
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Judges no more and says no more; an arm that requires what it says holds."""
+        self._end()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Forgets the bundle."""
+        self._forget()
+        return _OK
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Ends."""
+        self._end()
+        return _OK
+
+    def close(self) -> None:
+        """Ends the worker."""
+        self._end()
+
+    def _begin(self, worker: Worker) -> None:
+        self._load = Load(time.monotonic())
+        self._worker = worker
+        worker.start()
+
+    def _end(self) -> None:
+        for subscription in self._inputs:
+            self.destroy_subscription(subscription)
+        self._inputs = []
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.close()
+
+    # -- what goes ------------------------------------------------------------------------------------------------------
+
+    def _failed(self, error: Exception) -> None:
+        self.failure.report(self._told(error))
+
+    def _told(self, error: Exception) -> NodeError:
+        return error if isinstance(error, NodeError) else NodeError(f"{self._method.name}: {type(error).__name__}: {error}")
+
+    def _publish_diagnostics(self) -> None:
+        worker = self._worker
+        if worker is None:
+            return
+        rates, overload = self._load.report(time.monotonic(), worker.counts)
+        title = f"{self.get_name()} {self._method.name}"
+        self._diagnostics.publish(figures(title, worker, rates, overload=overload, bundle=self._sha256, **self._tells()))
+        if overload:
+            self.get_logger().warning(overload, throttle_duration_sec=10.0)
