@@ -138,8 +138,8 @@ def require_place(path: Path, *, overwrite: bool, sources: Collection[str | Path
     """Checks that a dataset made from `sources` may be written to `path`.
 
     Raises:
-        DatasetError: it lies in a dataset; or something lies there that isn't a dataset, or a dataset and not `overwrite`, or one in
-            which a source or anything else lies.
+        DatasetError: it lies in a dataset; or something lies there that isn't a dataset, or a dataset and not `overwrite`, or one that
+            is a source, or in which a source or anything else lies.
     """
     if str(path).startswith(PREFIX):
         raise DatasetError(f"{path}: names one of LASA's shapes, valid: a file or folder to write")
@@ -152,7 +152,10 @@ def require_place(path: Path, *, overwrite: bool, sources: Collection[str | Path
         return
     if not overwrite:
         raise DatasetError(f"{path}: exists already; a dataset is replaced with --overwrite")
-    inside = [str(source) for source in sources if path.resolve() in Path(source).resolve().parents]
+    resolved = {str(source): Path(source).resolve() for source in sources}
+    if path.resolve() in resolved.values():
+        raise DatasetError(f"{path}: is the dataset that is read, so it is not replaced; valid: another place")
+    inside = [source for source, place in resolved.items() if path.resolve() in place.parents]
     if inside:
         raise DatasetError(f"{path}: would be replaced, and {', '.join(inside)} in it; valid: another place")
     try:

@@ -39,10 +39,16 @@ class McapFormat:
         self._mapping = mapping
 
     def matches(self, path: Path) -> bool:
-        """An MCAP file, by its first bytes or its name, or a folder with `metadata.yaml` or an MCAP file."""
+        """An MCAP file, by its first bytes or its name, or a folder with `metadata.yaml`, or with MCAP files and nothing else.
+
+        A bag whose recorder was killed has no `metadata.yaml`; any other folder may hold an MCAP file among other things.
+        """
         try:
             if path.is_dir():
-                return (path / "metadata.yaml").is_file() or any(path.glob("*.mcap"))
+                if (path / "metadata.yaml").is_file():
+                    return True
+                entries = list(path.iterdir())
+                return bool(entries) and all(entry.suffix == ".mcap" for entry in entries)
             with open(path, "rb") as file:
                 return file.read(len(_MAGIC)) == _MAGIC or path.suffix == ".mcap"
         except OSError:

@@ -88,6 +88,22 @@ def test_a_dataset_is_not_replaced_by_what_lies_in_it(tmp_path, make_dataset):
         require_place(folder, overwrite=True, sources=[inside])
 
 
+def test_a_dataset_is_not_replaced_by_a_part_of_itself(tmp_path, make_dataset):
+    folder = write_dataset(make_dataset((6, 3)), tmp_path / "folder", format="folder")
+    (tmp_path / "other name").symlink_to(folder)
+    for source in (folder, tmp_path / "other name", tmp_path / "folder" / ".." / "folder"):
+        with pytest.raises(DatasetError, match="is the dataset that is read, so it is not replaced"):
+            require_place(folder, overwrite=True, sources=[source])
+
+
+def test_a_folder_is_no_bag_because_a_bag_lies_in_it(tmp_path, make_dataset):
+    data = tmp_path / "data"
+    source = write_dataset(make_dataset((4,)), data / "lift.hdf5")
+    convert(source, data / "lift.mcap")
+    convert(source, data / "again.hdf5")
+    require_place(data / "more", overwrite=False)
+
+
 class Forgetful(RobomimicFormat):
     """A writer that loses something unsaid."""
 
