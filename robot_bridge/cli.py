@@ -44,6 +44,9 @@ COMMANDS = {
     "doctor": "versions, conflicts, GL and ROS; checks a dataset, bundle or environment",
 }
 
+GO_ON = {"demo", "collect", "corpus", "reproduce", "find", "aux data"}
+"""Commands that leave out what they have finished when they are called again; others say themselves what they kept."""
+
 
 def _usage() -> str:
     width = max(map(len, COMMANDS))
@@ -94,7 +97,8 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(f"armstack {name}: {error}\n")
         return 2
     except KeyboardInterrupt:
-        sys.stderr.write(f"armstack {name}: interrupted; what was finished is kept\n")
+        kept = "; what is finished is kept, the same command goes on from there" if {name, " ".join(argv[:2])} & GO_ON else ""
+        sys.stderr.write(f"armstack {name}: interrupted{kept}\n")
         return 130
 
 

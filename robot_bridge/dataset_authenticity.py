@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
-from rl_core.bundle import Bundle, bundle_sha256
+from rl_core.bundle import bundle_sha256
 from rl_core.data.editing import filter_episodes
 from rl_core.data.episode import Dataset, DatasetError
+from rl_core.data.formats.base import losses
 from rl_core.data.formats.convert import choose_writer, require_place, save
-from robot_bridge.auxiliary.bundles import recognition_of
+from robot_bridge.auxiliary.bundle_folders import read_bundle
+from robot_bridge.auxiliary.bundles import Recognition, recognition_of
 from robot_bridge.auxiliary.monitoring.manifold.recogniser import AuthenticityRecogniser
-from robot_bridge.auxiliary.monitoring.manifold.screening import Screening, screen
+from robot_bridge.auxiliary.monitoring.manifold.screening import Screened, Screening, screen
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
 from robot_bridge.commands.output import console
 from robot_bridge.dataset_output import working
@@ -23,21 +26,37 @@ from robot_bridge.diagnosis import Finding
 METHOD = "manifold"
 
 
-def screen_dataset(dataset: Dataset, bundle: Path) -> tuple[Screening, list[Finding], dict[str, Any]]:
-    """Judges a dataset's pictures with a bundle of `manifold`: what was found, a finding each channel and suspicious episode, figures.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Detector:
+    """A bundle of `manifold`, ready to judge: where it lies, what it judges with, and what it says of its camera."""
+
+    folder: Path
+    recogniser: AuthenticityRecogniser
+    made_for: Recognition
+
+
+def read_detector(folder: Path) -> Detector:
+    """The detector of a bundle's folder.
 
     Raises:
         BundleError: no such bundle, or one of another method.
-        AuthenticityError: no pictures that it takes.
     """
-    made = Bundle.load(bundle)
-    recogniser: AuthenticityRecogniser = load_auxiliary(find_method(METHOD), made)
+    made = read_bundle(folder, METHOD)
+    return Detector(folder=folder, recogniser=load_auxiliary(find_method(METHOD), made), made_for=recognition_of(made))
+
+
+def screen_dataset(dataset: Dataset, detector: Detector) -> tuple[Screening, list[Finding], dict[str, Any]]:
+    """Judges a dataset's pictures: what was found, a finding each channel and suspicious episode, figures.
+
+    Raises:
+        AuthenticityError: no pictures that the detector takes.
+    """
     with working() as progress:
-        found = screen(dataset, recogniser, recognition_of(made), progress)
-    expected = recogniser.calibration.false_positive_rate
+        found = screen(dataset, detector.recogniser, detector.made_for, progress)
+    expected = detector.recogniser.calibration.false_positive_rate
     figures = {
-        "bundle": str(bundle),
-        "sha256": bundle_sha256(bundle),
+        "bundle": str(detector.folder),
+        "sha256": bundle_sha256(detector.folder),
         "false_positive_rate": expected,
         "episodes": [{**asdict(row), "suspicious": row.suspicious} for row in found.episodes],
         "channels": [{**asdict(row), "suspicious": row.suspicious} for row in found.channels],
@@ -75,7 +94,7 @@ def show_shares(found: Screening) -> None:
 
 
 def check_place(source: Path, out: Path, *, overwrite: bool) -> None:
-    """Checks before anything is judged that a copy may be written.
+    """Checks before anything is read that a copy may be written.
 
     Raises:
         DatasetError: it may not, or its ending says no format.
@@ -84,8 +103,25 @@ def check_place(source: Path, out: Path, *, overwrite: bool) -> None:
     require_place(out, overwrite=overwrite, sources=[source])
 
 
-def write_cleaned(dataset: Dataset, found: Screening, out: Path) -> dict[str, Any]:
+def check_format(dataset: Dataset, out: Path) -> None:
+    """Checks before anything is judged that the format of a copy holds all of the dataset.
+
+    Raises:
+        DatasetError: it does not; says what it cannot hold.
+    """
+    writer = choose_writer(out)
+    writer.check_contract(dataset.contract, out)
+    # the copy's history, which says how its episodes were chosen, has to go along
+    if lost := losses(writer, filter_episodes(dataset, uuids=[episode.uuid for episode in dataset.episodes])):
+        found = "; ".join(f"{name} ({text})" for name, text in lost.items())
+        raise DatasetError(f"--cleaned {out}: {writer.name} cannot hold {found}; valid: {out.with_suffix('.hdf5')}, which holds all")
+
+
+def write_cleaned(dataset: Dataset, found: Screening, detector: Detector, out: Path) -> tuple[list[Finding], dict[str, Any]]:
     """Writes the episodes that are not suspicious; they keep their uuids, and their history says how they were chosen.
+
+    Returns:
+        What is still suspicious in the copy, and figures.
 
     Raises:
         DatasetError: none is left.
@@ -95,5 +131,30 @@ def write_cleaned(dataset: Dataset, found: Screening, out: Path) -> dict[str, An
         raise DatasetError(f"{out}: not written, all {len(dataset)} episodes look generated; valid: one or more that do not")
     with working() as progress:
         written = save(filter_episodes(dataset, uuids=kept), out, choose_writer(out), progress=progress)
-    console.print(f"wrote {written.path}: {written.episodes} of {len(dataset)} episodes")
-    return {"out": str(written.path), "episodes": written.episodes, "steps": written.steps, "fingerprint": written.fingerprint}
+    nothing = "" if len(kept) < len(dataset) else "; no episode is suspicious by itself, so nothing was left out"
+    console.print(f"wrote {written.path}: {written.episodes} of {len(dataset)} episodes{nothing}")
+    left = _left(found, detector, kept)
+    findings = [
+        Finding(
+            subject=f"copy {written.path}, authenticity of {row.channel}",
+            level="error",
+            found=f"{row.flagged:.1%} of {row.frames} frames look generated; real ones explain {row.allowed:.1%}{nothing}",
+            advice="look at the channel's frames (--sheet); do not use them as they are",
+        )
+        for row in left
+    ]
+    figures = {"out": str(written.path), "episodes": written.episodes, "steps": written.steps, "fingerprint": written.fingerprint}
+    return findings, {**figures, "left_out": len(dataset) - len(kept), "suspicious_channels": [row.channel for row in left]}
+
+
+def _left(found: Screening, detector: Detector, kept: list[str]) -> list[Screened]:
+    """The channels that are suspicious as a whole in the episodes that stay."""
+    tests, rows = len(found.episodes) + len(found.channels), []
+    for channel in found.channels:
+        those = [row for row in found.episodes if row.channel == channel.channel and row.uuid in kept]
+        counts = np.array([row.frames for row in those])
+        if len(counts):
+            share = float(np.average([row.flagged for row in those], weights=counts))
+            allowed = detector.recogniser.calibration.allowed_share(counts, tests)
+            rows.append(Screened(uuid="", channel=channel.channel, frames=int(counts.sum()), flagged=share, allowed=allowed))
+    return [row for row in rows if row.suspicious]

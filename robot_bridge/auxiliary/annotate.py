@@ -26,7 +26,9 @@ def annotate(
     alarm: str = "",
     explanation: Sequence[str] = (),
 ) -> NDArray[np.uint8]:
-    """(H', W', 3) uint8: the frame enlarged to 256 pixels or more, with a text bar below; red where there is an `alarm`.
+    """(H', W', 3) uint8: the frame enlarged to 256 pixels or more, with lines of text below that are broken to fit.
+
+    The bar of text is red where there is an `alarm`.
 
     Args:
         frame: (H, W, 3) uint8 RGB.
@@ -35,7 +37,7 @@ def annotate(
         heat: (h, w), drawn over the frame from its smallest (clear) to its largest number (red).
         title: name of the method.
         alarm: why the arm holds; empty where it need not.
-        explanation: further lines, broken where they are too long.
+        explanation: further lines.
     """
     scale = max(1, -(-_LEAST_PX // min(frame.shape[:2])))
     picture = Image.fromarray(frame).resize((frame.shape[1] * scale, frame.shape[0] * scale), Image.Resampling.NEAREST)
@@ -45,7 +47,7 @@ def annotate(
         picture = Image.fromarray((np.asarray(picture) * (1 - glow) + _GLOW * glow).astype(np.uint8))
     best = sorted(scores.items(), key=lambda item: -item[1])[:_TOP]
     lines = [title, _numbers(best), *([_numbers(list(values.items()))] if values else []), *([f"HOLD: {alarm}"] if alarm else [])]
-    lines += [part for line in explanation for part in textwrap.wrap(line, picture.width // _LETTER_PX)]
+    lines = [part for line in (*lines, *explanation) for part in textwrap.wrap(line, picture.width // _LETTER_PX)]
     sheet = Image.new("RGB", (picture.width, picture.height + _LINE_PX * len(lines) + 4), (120, 0, 0) if alarm else (24, 24, 24))
     sheet.paste(picture)
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(12)

@@ -21,7 +21,7 @@ from robot_bridge.auxiliary.protocols import Kind
 from robot_bridge.auxiliary.requests import Argument, Request
 
 Family = Literal["recognition", "monitoring", "video", "imagination", "edge", "fleet", "language", "guardrails", "operator"]
-Need = Literal["camera", "vlm", "language_model", "dataset"]
+Need = Literal["camera", "radar", "vlm", "language_model", "dataset"]
 
 KIND_REQUESTS: Mapping[Kind, Mapping[str, Request]] = {
     "generator": {
@@ -91,7 +91,7 @@ class AuxiliaryMethod:
     requests: Mapping[str, Request] = field(default_factory=dict)
     extra: str = ""
     make_data: str = "robot_bridge.auxiliary.parts_data:make"
-    read_data: str = "robot_bridge.auxiliary.image_files:read_images"
+    read_data: str = "robot_bridge.auxiliary.whole_images:read_whole_images"
 
     @property
     def config_class(self) -> type[Config]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from rich.table import Table
 from rl_core.bundle import Bundle, bundle_sha256
 from rl_core.errors import ArmstackError
 from rl_core.method_list import import_attribute
+from robot_bridge.auxiliary.bundle_folders import read_bundle
 from robot_bridge.auxiliary.bundles import fingerprint
 from robot_bridge.auxiliary.image_data import ImageData
 from robot_bridge.auxiliary.method import AuxiliaryMethod
@@ -25,6 +28,7 @@ from robot_bridge.auxiliary.registry import AUXILIARY_METHODS, find_method, load
 from robot_bridge.commands.output import console, emit_json, figures_table
 from robot_bridge.diagnosis import not_finite
 from robot_bridge.method_arguments import method_arguments
+from robot_bridge.missing_extra import named_extra
 from robot_bridge.output_places import check_folder
 
 _MAKE_VLM = "robot_bridge.auxiliary.vlm.recipe:make_vlm"
@@ -40,7 +44,10 @@ class ListArguments:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainArguments:
-    """Train an auxiliary method; the run folder gets the bundle, which `armstack aux eval` and `armstack launch aux` take."""
+    """Train an auxiliary method; the run folder gets the bundle, which `armstack aux eval` and `armstack launch aux` take.
+
+    Another bundle that is there already stays beside it, as RUN/bundle- with the first digits of its sha256.
+    """
 
     run_dir: Path
     """Folder of the run; the bundle is RUN/bundle."""
@@ -104,13 +111,13 @@ def main(argv: list[str]) -> int:
 
 def _list(arguments: ListArguments) -> int:
     table = Table(title="auxiliary methods", box=None, pad_edge=False)
-    for heading in ("method", "kind", "may be asked to"):
+    for heading in ("method", "kind"):
         table.add_column(heading, no_wrap=True)
-    table.add_column("what it is")
+    table.add_column("what it is, and what it may be asked to")
     rows = {}
     for name, method in AUXILIARY_METHODS.items():
         about = f"{method.summary} ({method.paper})" if method.paper else method.summary
-        table.add_row(name, method.kind, ", ".join(method.asked), about)
+        table.add_row(name, method.kind, f"{about}\nasked to: {', '.join(method.asked)}" if method.asked else about)
         rows[name] = {key: getattr(method, key) for key in ("family", "kind", "summary", "paper", "needs", "extra", "topic")}
         rows[name]["requests"] = {op: list(request.arguments) for op, request in method.asked.items()}
     console.print(table)
@@ -165,6 +172,7 @@ def _train(method: AuxiliaryMethod, argv: list[str]) -> int:
     if bool(arguments.parents) != (method.kind == "transform"):
         raise ArmstackError(f"--parents with {method.name}, a {method.kind}; valid: the bundles that a transform is applied to, else none")
     _threads(arguments.threads)
+    _check_vlm(arguments.config)
     data = None if arguments.data is None else import_attribute(method.read_data)(arguments.data)
     if data is None and "dataset" in method.needs:
         raise ArmstackError(f"--data is missing: {method.name} learns from data, e.g. of `armstack aux data {method.name} --out DATA`")
@@ -172,13 +180,14 @@ def _train(method: AuxiliaryMethod, argv: list[str]) -> int:
     arguments.run_dir.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     train = import_attribute(method.train)
-    bundle: Bundle = train(data, arguments.config, arguments.run_dir, seed=arguments.seed, say=console.print, **further)
+    with named_extra(f"armstack aux train {method.name}", method.extra):
+        bundle: Bundle = train(data, arguments.config, arguments.run_dir, seed=arguments.seed, say=console.print, **further)
     if isinstance(data, ImageData) and not bundle.data_fingerprint:
         bundle = dataclasses.replace(bundle, data_fingerprint=fingerprint(data))
     if bad := not_finite(bundle.weights):
         raise ArmstackError(f"training of {method.name} ended with NaN or infinity in {', '.join(bad)}; nothing was written")
     load_auxiliary(method, bundle)  # a bundle that cannot be loaded is not written
-    folder = bundle.save(arguments.run_dir / "bundle")
+    folder = _save(bundle, arguments.run_dir / "bundle")
     figures = {"bundle": str(folder), "sha256": bundle_sha256(folder), "seconds": time.monotonic() - start, **bundle.metrics}
     figures_table(f"trained {method.name}", figures)
     if arguments.json:
@@ -189,13 +198,52 @@ def _train(method: AuxiliaryMethod, argv: list[str]) -> int:
 def _evaluate(method: AuxiliaryMethod, argv: list[str]) -> int:
     arguments = tyro.cli(EvalArguments, args=argv, prog=f"armstack aux eval {method.name}")
     _threads(arguments.threads)
-    loaded = load_auxiliary(method, Bundle.load(arguments.bundle))
-    data = import_attribute(method.read_data)(arguments.data)
-    figures = {"sha256": bundle_sha256(arguments.bundle), "data": str(arguments.data), **import_attribute(method.evaluate)(loaded, data)}
+    bundle = read_bundle(arguments.bundle, method.name)
+    with named_extra(f"armstack aux eval {method.name}", method.extra):
+        loaded = load_auxiliary(method, bundle)
+        data = import_attribute(method.read_data)(arguments.data)
+        if isinstance(data, ImageData) and fingerprint(data) == bundle.data_fingerprint:
+            console.print(f"{arguments.data}: the data that the bundle was trained on; others tell more")
+        found = import_attribute(method.evaluate)(loaded, data)
+    figures = {"sha256": bundle_sha256(arguments.bundle), "data": str(arguments.data), **found}
     figures_table(f"{method.name} on {arguments.data}", figures)
     if arguments.json:
         emit_json(figures)
     return 0
+
+
+def _save(bundle: Bundle, folder: Path) -> Path:
+    """Writes the bundle; another one that is there already is kept, and said to be."""
+    if not (folder / "bundle.json").is_file():
+        return bundle.save(folder)
+    kept = folder.with_name(f"{folder.name}-{bundle_sha256(folder)[:8]}")
+    shutil.copytree(folder, kept, dirs_exist_ok=True)
+    before = _header(folder)
+    after = _header(bundle.save(folder))
+    facts = {"config": "settings", "data_fingerprint": "data", "parents": "parents", "files": "weights"}
+    if differ := [word for name, word in facts.items() if before.get(name) != after.get(name)]:
+        console.print(f"{folder} was another bundle ({', '.join(differ)} differ), which is kept as {kept}")
+    else:
+        shutil.rmtree(kept)
+    return folder
+
+
+def _header(folder: Path) -> dict[str, Any]:
+    """Of a bundle; empty where it cannot be read."""
+    try:
+        header = json.loads((folder / "bundle.json").read_text())
+    except ValueError:
+        return {}
+    return header if isinstance(header, dict) else {}
+
+
+def _check_vlm(config: object) -> None:
+    """A folder that is not there is said before minutes of work, and not looked up as a name on a hub."""
+    folder = getattr(config, "vlm", "")
+    if isinstance(folder, str) and folder and not Path(folder).is_dir():
+        raise ArmstackError(
+            f"--config.vlm {folder}: no such folder; valid: what `armstack aux vlm` wrote, or the folder of a CLIP with its tokenizer"
+        )
 
 
 def _threads(count: int) -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.table import Table
 from rich.text import Text
 
+from rl_core.data.episode import Dataset
 from rl_core.data.formats import locate
 from rl_core.errors import ArmstackError
 from robot_bridge.commands.output import console, emit_json
 from robot_bridge.diagnosis import Finding, Level, check_machine, not_finite
-from robot_bridge.output_places import check_page
+from robot_bridge.output_places import check_file, check_page
+
+if TYPE_CHECKING:
+    from robot_bridge.dataset_authenticity import Detector
 
 _ENVIRONMENT = re.compile(r"([\w.-]+:)?([\w.-]+/)?[\w.-]+-v\d+")
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -36,6 +40,8 @@ class Arguments:
     """Of a dataset: a bundle of `armstack aux train manifold`; says how many of each episode's frames look generated."""
     cleaned: Path | None = None
     """With --authenticity: write a copy without the episodes that look generated to this file or folder."""
+    sheet: Path | None = None
+    """With --authenticity: write the frames that look most generated to this PNG."""
     overwrite: bool = False
     """Replace a dataset that is there already."""
     json: bool = False
@@ -99,6 +105,15 @@ def _dataset_report(path: Path, arguments: Arguments) -> tuple[list[Finding], di
         from robot_bridge.dataset_authenticity import check_place
 
         check_place(path, arguments.cleaned, overwrite=arguments.overwrite)
+    if arguments.sheet is not None:
+        check_file(arguments.sheet, "--sheet")
+        if arguments.sheet.suffix.lower() != ".png":
+            raise ArmstackError(f"--sheet {arguments.sheet}: the ending is {arguments.sheet.suffix!r}, valid: .png")
+    detector = None
+    if arguments.authenticity is not None:
+        from robot_bridge.dataset_authenticity import read_detector
+
+        detector = read_detector(arguments.authenticity)
     with listening() as heard:
         dataset = read_demonstrations(path)
     said = tuple(Remark(subject="reading", level="warning", found=record.getMessage()) for record in heard)
@@ -106,19 +121,35 @@ def _dataset_report(path: Path, arguments: Arguments) -> tuple[list[Finding], di
     report = replace(report, findings=(*said, *report.findings))
     findings = [Finding(subject=f.subject, level=f.level, found=f.found, advice=f.advice) for f in report.findings]
     figures = report.to_dict()
-    if arguments.authenticity is not None:
-        from robot_bridge.dataset_authenticity import screen_dataset, show_shares, write_cleaned
-
-        screened, about_frames, figures["authenticity"] = screen_dataset(dataset, arguments.authenticity)
-        show_shares(screened)
+    if detector is not None:
+        about_frames, about_them = _authenticity(dataset, arguments, detector)
         findings += about_frames
-        if arguments.cleaned is not None:
-            figures["cleaned"] = write_cleaned(dataset, screened, arguments.cleaned)
+        figures |= about_them
     if html is not None:
         from robot_bridge.checkup_page import write_checkup_page
 
         figures["page"] = str(write_checkup_page(dataset, report, html, name=path.resolve().name))
         console.print(f"wrote {figures['page']}")
+    return findings, figures
+
+
+def _authenticity(dataset: Dataset, arguments: Arguments, detector: Detector) -> tuple[list[Finding], dict[str, Any]]:
+    from robot_bridge.auxiliary.monitoring.manifold.suspect_sheet import write_sheet
+    from robot_bridge.dataset_authenticity import check_format, screen_dataset, show_shares, write_cleaned
+
+    if arguments.cleaned is not None:
+        check_format(dataset, arguments.cleaned)
+    screened, findings, judged = screen_dataset(dataset, detector)
+    show_shares(screened)
+    figures: dict[str, Any] = {"authenticity": judged}
+    if arguments.sheet is not None and screened.suspects:
+        figures["sheet"] = str(write_sheet(screened.suspects, arguments.sheet))
+        console.print(f"wrote {figures['sheet']}")
+    elif arguments.sheet is not None:
+        console.print(f"{arguments.sheet}: not written, no frame looks generated")
+    if arguments.cleaned is not None:
+        still, figures["cleaned"] = write_cleaned(dataset, screened, detector, arguments.cleaned)
+        findings += still
     return findings, figures
 
 
@@ -136,6 +167,8 @@ def main(argv: list[str]) -> int:
         raise ArmstackError(f"--authenticity {arguments.authenticity}: valid with a dataset, found {target or 'no target'}")
     if arguments.cleaned is not None and arguments.authenticity is None:
         raise ArmstackError(f"--cleaned {arguments.cleaned}: valid with --authenticity, which says what to leave out")
+    if arguments.sheet is not None and arguments.authenticity is None:
+        raise ArmstackError(f"--sheet {arguments.sheet}: valid with --authenticity, which finds the frames")
     if arguments.overwrite and arguments.cleaned is None:
         raise ArmstackError("--overwrite: valid with --cleaned, whose dataset it replaces")
     if target is None:

@@ -14,13 +14,15 @@ from rich.table import Table
 
 from robot_bridge.auxiliary.video.clip_index import ClipIndex, Hit
 from robot_bridge.auxiliary.video.errors import VideoError
-from robot_bridge.auxiliary.video.hit_film import write_hit_sheet, write_hit_video
+from robot_bridge.auxiliary.video.hit_film import hit_pictures, write_hit_sheet, write_hit_video
 from robot_bridge.auxiliary.video.recordings import find_recordings
 from robot_bridge.auxiliary.video.searcher_bundle import read_searcher, unknown_words
 from robot_bridge.commands.output import console, emit_json
+from robot_bridge.missing_extra import named_extra
 from robot_bridge.output_places import check_file, check_folder
 
 INDEX = Path("runs/clip-index")
+_MOST_FPS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,7 @@ class Arguments:
     """Find clips in a folder of recordings by what happens in them (TempMe, arXiv 2409.01156).
 
     Bags are searched by their image topics, datasets by their image channels. What was looked at once is kept in the index; new and
-    changed recordings are added to it.
+    changed recordings are added to it. What cannot be read is named, and the status is 1 then.
 
     Example: armstack find "the gripper drops the red can" recordings --bundle runs/tempme/bundle --video found.mp4
     """
@@ -60,26 +62,33 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="armstack find")
     _check(arguments)
     torch.set_num_threads(arguments.threads)
-    searcher, sha256 = read_searcher(arguments.bundle)
-    if unknown := unknown_words(searcher, arguments.text):
-        console.print(unknown)
-    index = ClipIndex(arguments.index, searcher, sha256, frames=searcher.config.frames, fps=arguments.fps or searcher.config.fps)
     recordings = find_recordings(arguments.folder)
-    added = fill(index, recordings)
+    with named_extra("armstack find", "vlm"):
+        searcher, sha256 = read_searcher(arguments.bundle)
+        if unknown := unknown_words(searcher, arguments.text):
+            console.print(unknown)
+        index = ClipIndex(arguments.index, searcher, sha256, frames=searcher.config.frames, fps=arguments.fps or searcher.config.fps)
+        added, unreadable = fill(index, recordings)
+    if unreadable and not len(index):
+        raise VideoError(f"no clips: {len(unreadable)} of {len(recordings)} recordings cannot be read, and the others have no pictures")
     hits = index.find(arguments.text, arguments.top)
     console.print(_table(arguments.text, hits))
-    for file, write in ((arguments.video, write_hit_video), (arguments.sheet, write_hit_sheet)):
-        if file is not None:
-            console.print(f"wrote {write(hits, file)}")
+    wanted = [(file, write) for file, write in ((arguments.video, write_hit_video), (arguments.sheet, write_hit_sheet)) if file is not None]
+    pictures = hit_pictures(hits) if wanted else []
+    for file, write in wanted:
+        console.print(f"wrote {write(hits, pictures, file)}")
+    if unreadable:
+        console.print(f"not searched, as they cannot be read: {', '.join(map(str, unreadable))}")
     if arguments.json:
         rows = [{"file": str(hit.source), **{name: getattr(hit, name) for name in _FIELDS}} for hit in hits]
-        emit_json({"text": arguments.text, "recordings": len(recordings), "clips": len(index), "clips_added": added, "hits": rows})
-    return 0
+        figures = {"recordings": len(recordings), "unreadable": list(map(str, unreadable)), "clips": len(index), "clips_added": added}
+        emit_json({"text": arguments.text, **figures, "hits": rows})
+    return 1 if unreadable else 0
 
 
-def fill(index: ClipIndex, recordings: list[Path]) -> int:
-    """Takes the recordings in, with a bar; gives how many clips were worked out."""
-    added = 0
+def fill(index: ClipIndex, recordings: list[Path]) -> tuple[int, list[Path]]:
+    """Takes the recordings in, with a bar; gives how many clips were worked out, and which recordings cannot be read."""
+    added, unreadable = 0, []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("looking at recordings", total=len(recordings))
@@ -91,16 +100,22 @@ def fill(index: ClipIndex, recordings: list[Path]) -> int:
             if not clips:
                 progress.console.print(f"{recording}: no pictures")
 
-        index.add(recordings, done)
-    return added
+        def failed(recording: Path, error: str) -> None:
+            unreadable.append(recording)
+            progress.advance(bar)
+            progress.console.print(error)
+
+        index.add(recordings, done, failed)
+    return added, unreadable
 
 
 def _check(arguments: Arguments) -> None:
     if not arguments.text.strip():
         raise VideoError("text is empty, valid: what happens, in words, e.g. 'the gripper drops the red can'")
-    if arguments.top < 1 or arguments.threads < 1 or arguments.fps < 0:
+    if arguments.top < 1 or arguments.threads < 1 or not 0 <= arguments.fps <= _MOST_FPS:
         raise VideoError(
-            f"--top {arguments.top}, --threads {arguments.threads}, --fps {arguments.fps}; valid: 1 or more, 1 or more, 0 or more"
+            f"--top {arguments.top}, --threads {arguments.threads}, --fps {arguments.fps}; "
+            f"valid: 1 or more, 1 or more, 0 to {_MOST_FPS} (0 takes the bundle's)"
         )
     check_folder(arguments.index, "--index")
     for file, option, ending in ((arguments.video, "--video", ".mp4"), (arguments.sheet, "--sheet", ".png")):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -23,8 +24,12 @@ from rl_core.strap.sdtw import RetrievalError, Steps
 from rl_core.strap.search import search
 from rl_core.strap.slicing import Stops
 from robot_bridge.commands.output import console, emit_json, figures_table
+from robot_bridge.missing_extra import named_extra
 from robot_bridge.output_places import check_file, check_page
 from robot_bridge.retrieval_page import write_retrieval_page
+
+if TYPE_CHECKING:
+    from robot_bridge.auxiliary.video.tempme import ClipSearcher
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +87,7 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="armstack retrieve")
     _check(arguments)
     target = read_target(arguments.target)
+    clips = None if arguments.clips_bundle is None else _read_clips(arguments.clips_bundle, arguments.text)
     with _bars() as progress:
         started = time.monotonic()
         bar = progress.add_task("embedding the corpus", total=None)
@@ -91,8 +97,8 @@ def main(argv: list[str]) -> int:
         bar = progress.add_task("checking the index", total=len(index))
         index.verify(lambda done: progress.update(bar, advance=done))
         embedded, corpus = time.monotonic() - started, len(index)
-        if arguments.clips_bundle is not None:
-            index = _narrowed(arguments, index, progress)
+        if clips is not None:
+            index = _narrowed(arguments, index, clips, progress)
         plan = RetrievalPlan(
             pieces=arguments.k,
             retriever=arguments.retriever,
@@ -149,17 +155,25 @@ def _check(arguments: Arguments) -> None:
         check_page(arguments.report, "--report")
 
 
-def _narrowed(arguments: Arguments, index: Index, progress: Progress) -> Index:
+def _read_clips(bundle: Path, text: str) -> tuple[ClipSearcher, str]:
+    """The searcher of the bundle and its sha256, read before the corpus is embedded for hours."""
     from robot_bridge.auxiliary.video.searcher_bundle import read_searcher, unknown_words  # needs the extra `vlm`, as the bundle does
+
+    with named_extra("armstack retrieve --text", "vlm"):
+        searcher, sha256 = read_searcher(bundle)
+    if unknown := unknown_words(searcher, text):
+        console.print(unknown)
+    return searcher, sha256
+
+
+def _narrowed(arguments: Arguments, index: Index, clips: tuple[ClipSearcher, str], progress: Progress) -> Index:
     from robot_bridge.auxiliary.video.text_scorer import TextScorer, narrow
 
-    assert arguments.clips_bundle is not None
-    searcher, sha256 = read_searcher(arguments.clips_bundle)
-    if unknown := unknown_words(searcher, arguments.text):
-        progress.console.print(unknown)
+    searcher, sha256 = clips
     bar = progress.add_task(f"looking for {arguments.text!r}", total=len(index))
     scorer = TextScorer(searcher, sha256, arguments.text, arguments.index / "clips")
-    return narrow(index, scorer, arguments.text_share, lambda done: progress.update(bar, advance=done))[0]
+    with named_extra("armstack retrieve --text", "vlm"):
+        return narrow(index, scorer, arguments.text_share, lambda done: progress.update(bar, advance=done))[0]
 
 
 def _searcher(arguments: Arguments, index: Index, progress: Progress) -> Search:

@@ -129,8 +129,9 @@ class Judgement:
 class Separation:
     """The rule, and what it has heard. Times are nanoseconds on the clock of stamps. Not thread-safe.
 
-    It holds until it has heard a distance and the arm, and whenever the newest distance is below S or cannot be used. A hold ends above
-    the S of a standing arm plus the hysteresis. Above that the arm may have the speed whose S is the distance less the hysteresis.
+    It holds until it has heard a distance and the arm, whenever the newest distance is below S or cannot be used, and while more than one
+    sender speaks. A hold ends above the S of a standing arm plus the hysteresis. Above that the arm may have the speed whose S is the
+    distance less the hysteresis.
 
     Args:
         settings: of cell and sensor.
@@ -141,7 +142,7 @@ class Separation:
         self.settings = settings
         self._distance: tuple[float, int] | None = None
         self._unusable = ""
-        self._sent: tuple[str, int] | None = None
+        self._senders: dict[str, tuple[int, int]] = {}  # when the newest of each was sent, on its own clock, and when it came
         self.meet(arm)
 
     def meet(self, arm: BrakingArm | None) -> None:
@@ -150,31 +151,37 @@ class Separation:
         self._state: tuple[Array, Array, int] | None = None
         self._scale, self._held = 1.0, True
 
-    def hear_distance(self, distance_m: float, stamp_ns: int, *, sender: str = "", sent_ns: int | None = None) -> None:
-        """Takes a distance; one that cannot be used holds until one comes that can.
+    def hear_distance(
+        self, distance_m: float, stamp_ns: int, *, sender: str = "", sent_ns: int | None = None, now_ns: int | None = None
+    ) -> None:
+        """Takes a distance; one that cannot be used holds until one comes that can, and so do several senders while they speak.
 
         Args:
             distance_m: between the surfaces of arm and person.
             stamp_ns: when it was published, on the clock of stamps.
             sender: who published it.
             sent_ns: when, on the sender's clock; None: `stamp_ns`. It tells the order.
+            now_ns: when it came; None: `stamp_ns`. A sender whose clock is wrong speaks all the same.
         """
         sent_ns = stamp_ns if sent_ns is None else sent_ns
-        self._unusable = self._why_unusable(distance_m, stamp_ns, sender, sent_ns)
+        now_ns = stamp_ns if now_ns is None else now_ns
+        self._unusable = self._why_unusable(distance_m, sender, sent_ns)
         if not self._unusable:
-            self._distance, self._sent = (float(distance_m), stamp_ns), (sender, sent_ns)
+            self._distance = float(distance_m), stamp_ns
+        before_ns = self._senders[sender][0] if sender in self._senders else sent_ns
+        speaking = {name: self._senders[name] for name in self._speaking(now_ns)}
+        self._senders = {**speaking, sender: (max(before_ns, sent_ns), now_ns)}
 
-    def _why_unusable(self, distance_m: float, stamp_ns: int, sender: str, sent_ns: int) -> str:
+    def _why_unusable(self, distance_m: float, sender: str, sent_ns: int) -> str:
         if not 0 <= distance_m < math.inf:
             return f"distance {distance_m} m, valid: finite, 0 or more"
-        if self._distance is None or self._sent is None:
-            return ""
-        last, last_ns = self._sent
-        if sender == last and sent_ns <= last_ns:
+        if sender in self._senders and sent_ns <= (last_ns := self._senders[sender][0]):
             return f"distance sent {(last_ns - sent_ns) * 1e-9:.3f} s before the one that came last, valid: in order"
-        if sender != last and stamp_ns - self._distance[1] <= self.settings.max_age_s * 1e9:
-            return f"distances from two senders, {last or 'unnamed'} and {sender or 'unnamed'}, valid: one"
         return ""
+
+    def _speaking(self, now_ns: int) -> list[str]:
+        """Senders that something came from within `max_age_s`."""
+        return [name for name, (_, came_ns) in self._senders.items() if abs(now_ns - came_ns) <= self.settings.max_age_s * 1e9]
 
     def hear_arm(self, positions: Array, velocities: Array, stamp_ns: int) -> None:
         """Takes the arm's measured joints (J,), rad and rad/s, in the order of its limits."""
@@ -256,6 +263,8 @@ class Separation:
             return f"the arm's measured joints are {age_s:.2f} s old, valid: within {self.settings.max_state_age_s:g} s"
         if self._unusable:
             return self._unusable
+        if len(speaking := self._speaking(now_ns)) > 1:
+            return f"distances from {len(speaking)} senders, {', '.join(name or 'unnamed' for name in speaking)}; valid: one"
         if self._distance is None:
             return "no distance to a person heard yet"
         if not abs(age_s := (now_ns - self._distance[1]) * 1e-9) <= self.settings.max_age_s:

@@ -3,11 +3,13 @@
 It configures and activates itself unless `autostart` is false. Configuring loads the bundle of `rfmamba`; once active it waits for the
 radar's geometry, which must be the one that the bundle was trained for, and for the echo of the empty cell: on `radar/background`, or asked
 for on its request (op `empty`, `windows`) while nobody is there. Without them, or for a window that is too old, it says no distance, so
-that a guard which needs one holds.
+that a guard which needs one holds. It does not start for a guard that takes the bundle to be better than it is.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,18 +35,23 @@ _MOST_WINDOWS = 1000
 
 
 class HumanRadarNode(WatchingNode[HumanRadarWorker]):
-    """Parameters besides a `WatchingNode`'s: `max_age_s`, no distance is about an earlier instant than so long ago; `arm_radius_m` and
-    `body_radius_m`, of the arm's links and of a person about their keypoints, which a distance is less by.
+    """Parameters besides a `WatchingNode`'s: `error_m`, what the guard that hears it was given, no default; `max_age_s`, no distance is
+    about an earlier instant than so long ago; `arm_radius_m` and `body_radius_m`, of the arm's links and of a person about their
+    keypoints, which a distance is less by.
 
     Args:
         options: arguments of `LifecycleNode`.
     """
 
+    hears_radar = True
+
     def __init__(self, **options: Any) -> None:
-        given = {"method": "rfmamba", "max_age_s": 0.4, "arm_radius_m": 0.1, "body_radius_m": 0.15}
+        given = {"method": "rfmamba", "error_m": math.nan, "max_age_s": 0.4, "arm_radius_m": 0.1, "body_radius_m": 0.15}
         super().__init__("human_radar", given, **options)
         self._radar: HumanRadar | None = None
         self._background: NDArray[np.complex64] | None = None
+        self._asked_ns = 0
+        """Wall time at which the empty cell was asked for last; an echo of it from before is out of date."""
         self._arm = HeardArm(self, self.failure)
         self._keypoints = advertise(self, PoseArray, "human/keypoints", STREAM)
         self._activity = advertise(self, String, "human/activity", STREAM)
@@ -62,6 +69,14 @@ class HumanRadarNode(WatchingNode[HumanRadarWorker]):
     def _use(self, loaded: Any, bundle: Bundle) -> None:
         if not isinstance(loaded, HumanRadar):
             raise ArmstackError(f"{type(loaded).__name__} sees no people by radar, valid: a method that does, such as rfmamba")
+        error_m, own_m = float(self._given["error_m"]), loaded.distance_error_95_m
+        if not own_m <= error_m < math.inf:
+            raise ArmstackError(
+                f"parameter error_m: {error_m} m, valid: what the guard that hears it was given, {own_m:.2f} m or more: so far are this "
+                f"bundle's distances above the true ones, in 95 of 100 windows of people that it was not trained with"
+                if own_m < math.inf
+                else f"the bundle does not say how far its distances are off; train it again with `armstack aux train {self._method.name}`"
+            )
         self._radar = loaded
 
     def _forget(self) -> None:
@@ -70,7 +85,7 @@ class HumanRadarNode(WatchingNode[HumanRadarWorker]):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Waits for the radar's geometry, then works."""
         self._inputs.append(subscribe(self, String, "radar/geometry", self._geometry_came, LATCHED))
-        self._inputs.append(subscribe(self, Float32MultiArray, "radar/background", self._background_came, LATCHED))
+        self._inputs.append(subscribe(self, Float32MultiArray, "radar/background", self._background_came, LATCHED, with_info=True))
         self._inputs.append(subscribe(self, Float32MultiArray, "radar/echo", self._echo_came, SENSOR, with_info=True))
         return super().on_activate(state)
 
@@ -95,8 +110,10 @@ class HumanRadarNode(WatchingNode[HumanRadarWorker]):
             worker.background = self._background
             self._begin(worker)
 
-    def _background_came(self, message: Float32MultiArray) -> None:
+    def _background_came(self, message: Float32MultiArray, info: dict[str, Any]) -> None:
         assert self._radar is not None
+        if int(info["source_timestamp"]) < self._asked_ns:
+            return  # it is told again to everybody who begins to listen
         geometry = self._radar.geometry
         try:
             self._background = echo_of(np.tile(numbers_of(message), (geometry.frames, 1, 1, 1, 1)), geometry)[0]
@@ -123,7 +140,12 @@ class HumanRadarNode(WatchingNode[HumanRadarWorker]):
             self._background = background
             reply({"ok": True, "windows": windows})
 
-        worker.gather_background(windows, gathered)
+        def given_up(why: str) -> None:
+            reply({"ok": False, "error": f"{why}; ask again, with nobody there"})
+
+        # Whoever asks says that the old one is wrong; without a new one no distance is said.
+        self._background, self._asked_ns = None, time.time_ns()
+        worker.gather_background(windows, gathered, given_up)
 
     # -- what goes ------------------------------------------------------------------------------------------------------
 

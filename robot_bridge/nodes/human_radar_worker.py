@@ -30,8 +30,8 @@ class Seen:
 class _Empty:
     """Windows of the cell with nobody in it that are being gathered."""
 
-    def __init__(self, windows: int, done: Callable[[Echo], None]) -> None:
-        self.windows, self.done = windows, done
+    def __init__(self, windows: int, done: Callable[[Echo], None], given_up: Callable[[str], None]) -> None:
+        self.windows, self.done, self.given_up = windows, done, given_up
         self.gathered: list[Echo] = []
 
 
@@ -71,10 +71,26 @@ class HumanRadarWorker(NewestWorker[Window]):
         self._behind_ns = round((radar.geometry.frames - 1 - radar.current) * radar.geometry.period_s * 1e9)
         self._empty: _Empty | None = None
 
-    def gather_background(self, windows: int, done: Callable[[Echo], None]) -> None:
-        """The next `windows` windows are of the empty cell; nothing is judged meanwhile. `done` is called on this thread."""
+    def gather_background(self, windows: int, done: Callable[[Echo], None], given_up: Callable[[str], None]) -> None:
+        """The next `windows` windows are of the empty cell; nothing is judged meanwhile.
+
+        Args:
+            windows: how many.
+            done: called with their mean, on this thread.
+            given_up: called instead, with why, on the thread that asks anew or closes.
+        """
         with self._changed:
-            self.background, self._empty = None, _Empty(windows, done)
+            before, self.background, self._empty = self._empty, None, _Empty(windows, done, given_up)
+        if before is not None:
+            before.given_up("the empty cell was asked for anew")
+
+    def close(self) -> None:
+        """Ends; a background that is being gathered is given up."""
+        super().close()
+        with self._changed:
+            empty, self._empty = self._empty, None
+        if empty is not None:
+            empty.given_up("the node was deactivated before all windows had come")
 
     def _warm_up(self) -> None:
         geometry = self._radar.geometry
@@ -105,7 +121,7 @@ class HumanRadarWorker(NewestWorker[Window]):
             person = self._radar.perceive(echo, background)
             self.latency.add("perceive", time.perf_counter() - start)
             self.latency.add("age", (self._now_ns() - about_ns) * 1e-9)
-            if not self._fresh(about_ns):
+            if self._empty is not None or not self._fresh(about_ns):  # the background may be wrong since
                 self.counts.stale += 1
                 return
             self._seen(Seen(stamp_ns=about_ns, person=person))

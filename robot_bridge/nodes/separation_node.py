@@ -61,7 +61,8 @@ class SeparationNode(Node):
     def _distance_came(self, message: Float32, info: dict[str, Any]) -> None:
         sent_ns = int(info["source_timestamp"])
         sender = bytes(info["publisher_gid"]["data"]).hex()
-        self._rule.hear_distance(message.data, self._arm.stamp_of(sent_ns), sender=sender, sent_ns=sent_ns)
+        stamp_ns, now_ns = self._arm.stamp_of(sent_ns), self._arm.now_ns()
+        self._rule.hear_distance(message.data, stamp_ns, sender=sender, sent_ns=sent_ns, now_ns=now_ns)
         self._heard += 1
         self._say()
 

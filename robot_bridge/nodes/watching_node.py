@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -36,6 +36,9 @@ class WatchingNode(LifecycleNode, ABC, Generic[Worker]):
         given: parameters of the subclass with their defaults.
         options: arguments of `LifecycleNode`.
     """
+
+    hears_radar: ClassVar[bool] = False
+    """Whether it is made for methods that work on a radar's echoes, rather than for all others."""
 
     def __init__(self, name: str, given: Mapping[str, Any], **options: Any) -> None:
         super().__init__(name, **options)
@@ -89,6 +92,10 @@ class WatchingNode(LifecycleNode, ABC, Generic[Worker]):
         try:
             self._check()
             self._method = find_method(method)
+            if "radar" in self._method.needs and not self.hears_radar:
+                raise ArmstackError(
+                    "it hears a radar and sees no pictures; valid: `armstack launch separation radar:=true`, human_radar_node"
+                )
             if not folder:
                 raise ArmstackError(f"parameter bundle is empty; give the folder that `armstack aux train {self._method.name}` wrote")
             import torch  # here: it takes seconds, and a wrong parameter is told without it

@@ -200,12 +200,12 @@ class Cell:
                 loop.receive(self._command(self.swung(first, swung_s), measured.positions, now_ns))
             output = loop.tick().output
             distance = eye.true(guest, self.shape, output.positions[:-1], seconds)
-            rows.append((seconds, distance, heard, float(np.abs(output.velocities[:-1]).max()), judged.scale, float(bool(judged.reason))))
+            sent, moved = (float(np.abs(each[:-1]).max()) for each in (output.velocities, measured.velocities))
+            rows.append((seconds, distance, heard, sent, moved, judged.scale, float(bool(judged.reason))))
             trigger.append(judged.trigger_m)
-        columns = np.array(rows).T
-        trace = SeparationTrace(
-            seconds=columns[0], distance_m=columns[1], heard_m=columns[2], speed=columns[3], scale=columns[4], held=columns[5] > 0
-        )
+        *columns, held = np.array(rows).T
+        names = ("seconds", "distance_m", "heard_m", "speed", "measured_speed", "scale")
+        trace = SeparationTrace(**dict(zip(names, columns, strict=True)), held=held > 0)
         return trace, np.array(trigger)
 
     def _command(self, target: Array, measured: Array, stamp_ns: int) -> JointCommand:
@@ -261,7 +261,7 @@ def _errors(eye: Eye, cell: Cell, config: Mapping[str, Any], seed: int) -> Array
 def _joined(traces: list[SeparationTrace]) -> SeparationTrace:
     """One after the other."""
     begins = np.cumsum([0.0, *(trace.seconds[-1] + 0.01 for trace in traces[:-1])])
-    fields = ("distance_m", "heard_m", "speed", "scale", "held")
+    fields = ("distance_m", "heard_m", "speed", "measured_speed", "scale", "held")
     return SeparationTrace(
         seconds=np.concatenate([trace.seconds + begin for trace, begin in zip(traces, begins, strict=True)]),
         **{name: np.concatenate([getattr(trace, name) for trace in traces]) for name in fields},

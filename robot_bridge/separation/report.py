@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,45 @@ from rosbags.highlevel.anyreader import AnyReaderError
 from rosbags.typesys import Stores, get_typestore
 
 from rl_core.data.formats.bag import BagError
-from robot_bridge.separation.trace import Array, SeparationTrace
+from robot_bridge.separation.trace import STANDS_RADPS, Array, SeparationTrace
 
 _TOPICS = {
     "applied": "/arm/applied",
+    "measured": "/joint_states",
     "status": "/arm/status",
     "true": "/sim/human_distance",
     "heard": "/human/distance",
     "scale": "/safety/speed_scale",
 }
 _GUARD = "separation"
-_STANDS = 0.01  # rad/s; where a driver was late the output is set to where the arm is, by a hair
+
+
+def messages_of(bag: str | Path, topics: Mapping[str, str], *, needed: Sequence[str]) -> dict[str, list[tuple[int, Any]]]:
+    """Stamps, ns, and messages of a bag of `launch/separation`, each list in the order they came.
+
+    Args:
+        bag: its folder.
+        topics: name -> the topic's end.
+        needed: names without which it is no such bag.
+
+    Raises:
+        BagError: no bag there, or one without what is needed.
+    """
+    found: dict[str, list[tuple[int, Any]]] = {name: [] for name in topics}
+    try:
+        with AnyReader([Path(bag)], default_typestore=get_typestore(Stores.ROS2_KILTED)) as reader:
+            names = {c.id: name for c in reader.connections for name, topic in topics.items() if c.topic.endswith(topic)}
+            for connection, logged_ns, raw in reader.messages([c for c in reader.connections if c.id in names]):
+                message: Any = reader.deserialize(raw, connection.msgtype)
+                header = getattr(message, "header", None)
+                stamp_ns = logged_ns if header is None else header.stamp.sec * 10**9 + header.stamp.nanosec
+                found[names[connection.id]].append((int(stamp_ns), message))
+    except (AnyReaderError, OSError) as error:
+        raise BagError(f"{bag}: {error}") from error
+    for name in needed:
+        if not found[name]:
+            raise BagError(f"{bag}: nothing on {topics[name]}, valid: a recording of launch/separation")
+    return found
 
 
 def read_separation(bag: str | Path) -> SeparationTrace:
@@ -31,32 +60,25 @@ def read_separation(bag: str | Path) -> SeparationTrace:
     Raises:
         BagError: no bag there, or one without an arm or a simulated person.
     """
-    found: dict[str, list[tuple[int, Any]]] = {name: [] for name in _TOPICS}
-    try:
-        with AnyReader([Path(bag)], default_typestore=get_typestore(Stores.ROS2_KILTED)) as reader:
-            names = {c.id: name for c in reader.connections for name, topic in _TOPICS.items() if c.topic.endswith(topic)}
-            for connection, logged_ns, raw in reader.messages([c for c in reader.connections if c.id in names]):
-                message: Any = reader.deserialize(raw, connection.msgtype)
-                header = getattr(message, "header", None)
-                stamp_ns = logged_ns if header is None else header.stamp.sec * 10**9 + header.stamp.nanosec
-                found[names[connection.id]].append((int(stamp_ns), message))
-    except (AnyReaderError, OSError) as error:
-        raise BagError(f"{bag}: {error}") from error
-    for name in ("applied", "true"):
-        if len(found[name]) < 2:
-            raise BagError(f"{bag}: nothing on {_TOPICS[name]}, valid: a recording of launch/separation")
+    found = messages_of(bag, _TOPICS, needed=("applied", "measured", "true"))
+    if len(found["applied"]) < 2:
+        raise BagError(f"{bag}: 1 message on {_TOPICS['applied']}, valid: a recording in which time passes")
     stamps = np.array([stamp for stamp, _ in found["applied"]])
     positions = np.array([message.points[0].positions for _, message in found["applied"]])
     period = found["applied"][0][1].points[0].time_from_start
     speed = np.abs(np.diff(positions, axis=0)).max(axis=1) / (period.sec + period.nanosec * 1e-9)
-    speed[speed < _STANDS] = 0.0
+    speed[speed < STANDS_RADPS] = 0.0
+    names = found["applied"][0][1].joint_names[:-1]  # the gripper, the last, is not slowed
+    measured = [(stamp, _fastest(message, names)) for stamp, message in found["measured"]]
     true = np.array([(stamp, message.position[0]) for stamp, message in found["true"]])
     held = [(stamp, float(_GUARD in json.loads(_value(message, "holds")))) for stamp, message in found["status"]]
     return SeparationTrace(
         seconds=(stamps[1:] - stamps[0]) * 1e-9,
+        begin_ns=int(stamps[0]),
         distance_m=np.interp(stamps[1:], true[:, 0], true[:, 1]),
         heard_m=_newest(stamps[1:], [(stamp, message.data) for stamp, message in found["heard"]]),
         speed=speed,
+        measured_speed=np.nan_to_num(_newest(stamps[1:], measured)),
         scale=_newest(stamps[1:], [(stamp, message.data) for stamp, message in found["scale"]]),
         held=_newest(stamps[1:], held) > 0,
     )
@@ -68,6 +90,10 @@ def _newest(stamps: Any, rows: list[tuple[int, float]]) -> Array:
         return np.full(len(stamps), np.nan)
     index = np.searchsorted([stamp for stamp, _ in rows], stamps, side="right") - 1
     return np.where(index >= 0, np.array([value for _, value in rows])[index], np.nan)
+
+
+def _fastest(message: Any, names: Sequence[str]) -> float:
+    return max(abs(velocity) for name, velocity in zip(message.name, message.velocity, strict=True) if name in names)
 
 
 def _value(message: Any, key: str) -> str:

@@ -169,6 +169,13 @@ def test_the_launch_file_shows_an_arm_that_is_held_and_goes_on(graph: Graph) -> 
     assert np.ptp([message.points[0].positions[0] for message in applied.messages]) > 0.1
 
 
+def test_a_launch_whose_radar_cannot_be_used_ends_with_its_error(graph: Graph) -> None:
+    radar = ("radar:=true", "radar_bundle:=nothing/there", "error_m:=0.4", "latency_s:=0.4")
+    process = graph.process("robot_bridge.cli", "launch", "separation", *radar)
+    assert process.process.wait(120) == 1
+    assert any("FATAL" in line and "nothing/there" in line for line in process.output.messages)
+
+
 def test_a_sensor_that_nothing_is_known_of_is_refused(ros: int) -> None:
     with pytest.raises(NodeError, match="parameter error_m: nan, valid: the sensor's own"):
         SeparationNode(parameter_overrides=_parameters(latency_s=0.1))

@@ -28,6 +28,7 @@ def trace(**changes: object) -> SeparationTrace:
         "distance_m": 0.3 + np.abs(seconds - 1.0),
         "heard_m": 0.4 + np.abs(seconds - 1.0),
         "speed": np.where((seconds > 0.75) & (seconds < 1.55), 0.0, 0.5),
+        "measured_speed": np.where((seconds > 0.75) & (seconds < 1.55), 1e-4, 0.5),
         "scale": np.ones(20),
         "held": (seconds > 0.55) & (seconds < 1.55),
     }
@@ -47,7 +48,21 @@ def test_figures_of_a_visit_that_went_well() -> None:
 def test_motion_within_the_limit_is_a_violation_whatever_was_heard() -> None:
     found = figures(trace(speed=np.full(20, 1e-9), heard_m=np.full(20, 5.0)), 0.45)
     assert found["violations"] == 3 and found["violation_s"] == pytest.approx(0.3)
-    assert found["stop_s_max"] is None and "false_holds" not in found
+    assert found["measured_violations"] == 0 and "false_holds" not in found
+
+
+def test_motion_that_is_measured_is_a_violation_whatever_was_sent() -> None:
+    found = figures(trace(measured_speed=np.where(np.arange(20) == 10, 0.02, 1e-4)), 0.45)
+    assert found["violations"] == found["measured_violations"] == 1 and found["least_moving_m"] == pytest.approx(0.3)
+
+
+def test_a_hold_in_which_the_arm_never_stands_counts_whole() -> None:
+    found = figures(trace(speed=np.full(20, 0.5)), 0.45)
+    assert found["stop_s_max"] == pytest.approx(1.0) and found["unstopped_holds"] == found["holds"] == 1
+    assert found["stop_distance_m_min"] == pytest.approx(0.3)
+    twice = trace(held=(np.arange(20) < 3) | (np.arange(20) > 5), speed=np.where(np.arange(20) < 8, 0.5, 0.0))
+    found = figures(twice, 0.45)  # the first ends before the arm stands, which is not the time of the second
+    assert found["stop_s_max"] == pytest.approx(0.3) and found["unstopped_holds"] == 1 and found["holds"] == 2
 
 
 class ConstantRadar:

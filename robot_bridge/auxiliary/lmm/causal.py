@@ -5,8 +5,10 @@ A backend says how a picture and a text become the model's inputs; prompts are p
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rl_core.training.seeding import preserved_rng
-from robot_bridge.auxiliary.lmm.interface import Images, LMMError, check_pairs, load_trained
+from robot_bridge.auxiliary.lmm.interface import Images, LMMError, Told, check_pairs, load_trained, untold
 from robot_bridge.auxiliary.lmm.tuning import tune
 
 _BATCH = 8
@@ -55,6 +57,7 @@ class CausalLMM(ABC):
         max_tokens: int = 64,
         *,
         seed: int = 0,
+        told: Told = untold,
     ) -> list[list[str]]:
         """See `interface.LMM`."""
         check_pairs(images, prompts)
@@ -74,9 +77,12 @@ class CausalLMM(ABC):
                 each = n if temperature > 0 else 1
                 groups = [texts[row : row + each] for row in range(0, len(texts), each)]
                 answers += [group if temperature > 0 else group * n for group in groups]
+                told(len(answers), len(images))
         return answers
 
-    def sft(self, images: Images, prompts: Sequence[str], answers: Sequence[str], epochs: int, lr: float, *, seed: int = 0) -> float:
+    def sft(
+        self, images: Images, prompts: Sequence[str], answers: Sequence[str], epochs: int, lr: float, *, seed: int = 0, told: Told = untold
+    ) -> float:
         """See `interface.LMM`."""
         check_pairs(images, prompts, answers)
         read, written = self._pairs(prompts, answers)
@@ -89,7 +95,7 @@ class CausalLMM(ABC):
         self.model.train()
         try:
             lengths = [len(prompt) + len(answer) for prompt, answer in zip(read, written, strict=True)]
-            return tune(list(self._parameters.values()), loss, lengths, epochs=epochs, lr=lr, batch=_BATCH, seed=seed)
+            return tune(list(self._parameters.values()), loss, lengths, epochs=epochs, lr=lr, batch=_BATCH, seed=seed, told=told)
         finally:
             self.model.eval()
 
@@ -154,12 +160,25 @@ def from_folder(what: str, model: Any, tokenizer: Any, folder: str, example: str
     Raises:
         LMMError: the folder is not there or holds something else; says what is needed.
     """
+    if not folder:
+        raise LMMError(f"no {what}: field weights (--config.weights) is empty; valid: a folder with {_WEIGHTS}, e.g. of {example}")
+    if not Path(folder).is_dir():  # transformers would take it for a name on a hub
+        raise LMMError(f"no {what} at {folder}: no such folder; valid: a folder with {_WEIGHTS}, e.g. of {example}")
     try:
-        found = model.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+        found = model.from_pretrained(folder, local_files_only=True, use_safetensors=True, dtype=torch.float32)
         return found.eval(), tokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
         first = str(error).strip().splitlines()[0]
-        raise LMMError(f"no {what} at {folder or 'an empty path'}: {first}; valid: a folder with {_WEIGHTS}, e.g. of {example}") from error
+        raise LMMError(f"no {what} at {folder}: {first}; valid: a folder with {_WEIGHTS}, e.g. of {example}") from error
+
+
+def frozen_hash(model: nn.Module) -> str:
+    """First 16 digits of the sha256 of all weights and their names, of a model that has no corrections yet."""
+    digest = hashlib.sha256()
+    for name, values in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(values.detach().cpu().float().contiguous().numpy().data)
+    return digest.hexdigest()[:16]
 
 
 def transformers_or_raise(what: str) -> Any:

@@ -17,7 +17,12 @@ from rl_core.errors import ArmstackError
 
 Images = NDArray[np.uint8]
 """(n, H, W, 3) uint8 RGB, first row on top."""
-Say = Callable[[str], None]
+Told = Callable[[int, int], None]
+"""Told after each piece of a step how much is done, and of how much."""
+
+
+def untold(done: int, total: int) -> None:
+    """Nobody wants to know."""
 
 
 class LMMError(ArmstackError):
@@ -43,6 +48,7 @@ class LMM(Protocol):
         max_tokens: int = 64,
         *,
         seed: int = 0,
+        told: Told = untold,
     ) -> list[list[str]]:
         """`n` answers for each pair of picture and prompt.
 
@@ -54,13 +60,16 @@ class LMM(Protocol):
             top_p: the smallest set of tokens whose probabilities sum to at least this is drawn from.
             max_tokens: an answer is cut off there.
             seed: of the draws; equal arguments give equal answers.
+            told: how many prompts are answered.
 
         Raises:
             LMMError: another number of prompts than pictures, or a prompt that is too long.
         """
         ...
 
-    def sft(self, images: Images, prompts: Sequence[str], answers: Sequence[str], epochs: int, lr: float, *, seed: int = 0) -> float:
+    def sft(
+        self, images: Images, prompts: Sequence[str], answers: Sequence[str], epochs: int, lr: float, *, seed: int = 0, told: Told = untold
+    ) -> float:
         """Supervised fine-tuning: L = -mean_t log p(answer_t | picture, prompt, answer_<t), prompts masked. Goes on from what it is.
 
         Args:
@@ -70,6 +79,7 @@ class LMM(Protocol):
             epochs: passes over the pairs.
             lr: highest learning rate.
             seed: of the order.
+            told: how many steps are done.
 
         Returns:
             Mean loss over the last epoch.

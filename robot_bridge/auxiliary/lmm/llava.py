@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from rl_core.training.seeding import preserved_rng
-from robot_bridge.auxiliary.lmm.causal import CausalLMM, from_folder, left_padded, transformers_or_raise
+from robot_bridge.auxiliary.lmm.causal import CausalLMM, from_folder, frozen_hash, left_padded, transformers_or_raise
 from robot_bridge.auxiliary.lmm.interface import Images
 from robot_bridge.auxiliary.lmm.lora import add_lora
 
@@ -33,6 +33,7 @@ class LlavaLMM(CausalLMM):
 
     def __init__(self, model: Any, tokenizer: Any, *, r: int = 128, alpha: float = 256.0, seed: int = 0) -> None:
         model.requires_grad_(False)
+        frozen = frozen_hash(model)
         with preserved_rng():
             torch.manual_seed(seed)
             corrections = add_lora(model.get_submodule("model.language_model"), r, alpha)
@@ -42,7 +43,7 @@ class LlavaLMM(CausalLMM):
         self._places = patches + (config.vision_feature_select_strategy == "full")
         self._image_id = int(config.image_token_id)
         text = config.text_config
-        identity = f"llava {text.num_hidden_layers}x{text.hidden_size} r{r} {self._side}px"
+        identity = f"llava {text.num_hidden_layers}x{text.hidden_size} r{r} {self._side}px {frozen}"
         super().__init__(model, tokenizer, corrections, identity)
 
     @classmethod

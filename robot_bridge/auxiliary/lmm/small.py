@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rl_core.bundle import Bundle
+from rl_core.training.checkpoint import CheckpointStore
 from rl_core.training.seeding import preserved_rng, torch_generator
 from robot_bridge.auxiliary.lmm.decoder import CaptionDecoder, DecoderSizes
-from robot_bridge.auxiliary.lmm.interface import Images, LMMError, check_pairs, load_trained
+from robot_bridge.auxiliary.lmm.interface import Images, LMMError, Told, check_pairs, load_trained, untold
 from robot_bridge.auxiliary.lmm.sampling import sample
 from robot_bridge.auxiliary.lmm.tuning import tune
 from robot_bridge.auxiliary.lmm.visual_tokens import VisualTokens
@@ -70,6 +71,7 @@ class SmallLMM:
         max_tokens: int = 64,
         *,
         seed: int = 0,
+        told: Told = untold,
     ) -> list[list[str]]:
         """See `interface.LMM`."""
         visual = self._seen(images, prompts)
@@ -79,10 +81,22 @@ class SmallLMM:
             rows = slice(at, at + _PROMPTS)
             for answers in sample(self.decoder, visual[rows], ids[rows], n, temperature, top_p, max_tokens, generator):
                 found.append([self.vocabulary.text(answer) for answer in answers])
+            told(len(found), len(ids))
         return found
 
-    def sft(self, images: Images, prompts: Sequence[str], answers: Sequence[str], epochs: int, lr: float, *, seed: int = 0) -> float:
-        """See `interface.LMM`."""
+    def sft(
+        self,
+        images: Images,
+        prompts: Sequence[str],
+        answers: Sequence[str],
+        epochs: int,
+        lr: float,
+        *,
+        seed: int = 0,
+        told: Told = untold,
+        store: CheckpointStore | None = None,
+    ) -> float:
+        """See `interface.LMM`, and `tuning.tune` for `store`."""
         visual, rows = self._seen(images, prompts, answers), self._rows(prompts, answers)
 
         def loss(batch: Tensor) -> Tensor:
@@ -93,7 +107,8 @@ class SmallLMM:
         try:
             parameters: list[nn.Parameter] = list(self.decoder.parameters())
             lengths = [len(prompt) + len(answer) for prompt, answer in rows]
-            return tune(parameters, loss, lengths, epochs=epochs, lr=lr, batch=_SFT_BATCH, weight_decay=_WEIGHT_DECAY, seed=seed)
+            numbers: dict[str, Any] = {"epochs": epochs, "lr": lr, "batch": _SFT_BATCH, "weight_decay": _WEIGHT_DECAY, "seed": seed}
+            return tune(parameters, loss, lengths, **numbers, told=told, store=store)
         finally:
             self.decoder.eval()
 

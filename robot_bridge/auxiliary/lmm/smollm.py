@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rl_core.training.seeding import preserved_rng
-from robot_bridge.auxiliary.lmm.causal import CausalLMM, from_folder, left_padded, transformers_or_raise
+from robot_bridge.auxiliary.lmm.causal import CausalLMM, from_folder, frozen_hash, left_padded, transformers_or_raise
 from robot_bridge.auxiliary.lmm.interface import Images
 from robot_bridge.auxiliary.lmm.lora import add_lora
 from robot_bridge.auxiliary.lmm.visual_tokens import VisualTokens
@@ -47,13 +47,14 @@ class SmolLMM(CausalLMM):
         seed: int = 0,
     ) -> None:
         self.visual = visual or VisualTokens(vlm, grid)
-        width = int(model.config.hidden_size)
+        width, frozen = int(model.config.hidden_size), frozen_hash(model)
         with preserved_rng():
             torch.manual_seed(seed)
             self.projector = nn.Sequential(nn.Linear(self.visual.width, width), nn.GELU(), nn.Linear(width, width))
             corrections = add_lora(model, r, alpha)
         projector = {f"projector.{name}": parameter for name, parameter in self.projector.named_parameters()}
-        identity = f"smollm2 {model.config.num_hidden_layers}x{width} r{r} {self.visual.grid}x{self.visual.grid} on {vlm.identity}"
+        sizes = f"{model.config.num_hidden_layers}x{width} r{r} {self.visual.grid}x{self.visual.grid}"
+        identity = f"smollm2 {sizes} {frozen} on {vlm.identity}"
         super().__init__(model, tokenizer, {**corrections, **projector}, identity)
 
     @classmethod

@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from robot_bridge.auxiliary.lmm.interface import LMMError
+from rl_core.training.checkpoint import CheckpointStore
+from robot_bridge.auxiliary.kept_epochs import KeptEpochs
+from robot_bridge.auxiliary.lmm.interface import LMMError, Told, untold
 
 _WARM_UP = 0.05
 _GROUP = 16
@@ -24,6 +26,8 @@ def tune(
     batch: int,
     weight_decay: float = 0.0,
     seed: int,
+    told: Told = untold,
+    store: CheckpointStore | None = None,
 ) -> float:
     """Minimises in place; gradients are cut to length 1.
 
@@ -36,12 +40,15 @@ def tune(
         batch: pairs in a step.
         weight_decay: AdamW's, of matrices.
         seed: of the order.
+        told: how many steps are done.
+        store: where whole epochs are kept, of a tuning with equal arguments; it goes on behind the last of them. None keeps none.
 
     Returns:
         Mean loss over the last epoch.
 
     Raises:
         LMMError: fewer than one epoch, or a learning rate that is not above 0.
+        CheckpointError: nothing that was kept can be read.
     """
     if epochs < 1 or not 0 < lr < math.inf:
         raise LMMError(f"epochs = {epochs}, lr = {lr}; valid: 1 or more, and finite, above 0")
@@ -50,9 +57,13 @@ def tune(
     optimizer = torch.optim.AdamW([group for group in groups if group["params"]], lr=lr, betas=(0.9, 0.98))
     steps, generator = epochs * math.ceil(len(lengths) / batch), torch.Generator().manual_seed(seed)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step, steps))
-    losses: list[float] = []
-    for _ in range(epochs):
-        losses = []
+    kept = KeptEpochs(store=store, parameters=parameters, optimizer=optimizer, schedule=schedule)
+    first, more = kept.resume()
+    mean, done = float(more.get("loss", 0.0)), first * (steps // epochs)
+    if first:
+        generator.set_state(more["generator"])
+    for epoch in range(first, epochs):
+        losses: list[float] = []
         for rows in batches(torch.tensor(lengths), batch, generator):
             value = loss(rows)
             optimizer.zero_grad()
@@ -61,7 +72,11 @@ def tune(
             optimizer.step()
             schedule.step()
             losses.append(float(value.detach()))
-    return sum(losses) / len(losses)
+            done += 1
+            told(done, steps)
+        mean = sum(losses) / len(losses)
+        kept.keep(epoch + 1, {"loss": mean, "generator": generator.get_state()})
+    return mean
 
 
 def batches(lengths: Tensor, batch: int, generator: torch.Generator) -> list[Tensor]:

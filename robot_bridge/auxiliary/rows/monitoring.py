@@ -45,6 +45,7 @@ ROWS: tuple[AuxiliaryMethod, ...] = (
         load="robot_bridge.auxiliary.monitoring.manifold.training:load",
         evaluate="robot_bridge.auxiliary.monitoring.manifold.evaluation:evaluate",
         needs=("camera", "dataset"),
+        read_data="robot_bridge.auxiliary.monitoring.manifold.frames:read_frames",
     ),
     AuxiliaryMethod(
         name="rfmamba",
@@ -56,7 +57,7 @@ ROWS: tuple[AuxiliaryMethod, ...] = (
         train="robot_bridge.auxiliary.monitoring.rfmamba.recogniser:train",
         load="robot_bridge.auxiliary.monitoring.rfmamba.recogniser:load",
         evaluate="robot_bridge.auxiliary.monitoring.rfmamba.evaluation:evaluate",
-        needs=("dataset",),
+        needs=("radar", "dataset"),
         make_data="robot_bridge.auxiliary.monitoring.rfmamba.echo_data:make",
         read_data="robot_bridge.auxiliary.monitoring.rfmamba.echoes:read_recordings",
     ),

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rl_core.data.atomic import remove_stale_parts, write_atomically
+from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.video.errors import VideoError
 from robot_bridge.auxiliary.video.ranking import best
 from robot_bridge.auxiliary.video.recordings import content_hash, files_of, films
@@ -86,21 +87,29 @@ class ClipIndex:
     def __len__(self) -> int:
         return sum(len(arrays["vectors"]) for arrays in self._arrays)
 
-    def add(self, recordings: Sequence[Path], done: Callable[[Path, int, bool], None] = lambda recording, clips, new: None) -> None:
-        """Takes recordings in; what is known is read from disk.
+    def add(
+        self,
+        recordings: Sequence[Path],
+        done: Callable[[Path, int, bool], None] = lambda recording, clips, new: None,
+        failed: Callable[[Path, str], None] = lambda recording, error: None,
+    ) -> None:
+        """Takes recordings in; what is known is read from disk. One that cannot be read is left out.
 
         Args:
             recordings: of `recordings.find_recordings`.
-            done: told each recording, its clips and whether they were worked out now.
-
-        Raises:
-            DatasetError: a recording cannot be read; those before it are kept.
+            done: told each recording that was taken in, its clips and whether they were worked out now.
+            failed: told each that could not be read, and why.
         """
         for recording in recordings:
-            file = self._folder / f"{self._key(recording)}.npz"
-            arrays = _read(file)
-            if new := arrays is None:
-                arrays = self._work_out(recording)
+            try:
+                file = self._folder / f"{self._key(recording)}.npz"
+                arrays = _read(file)
+                if new := arrays is None:
+                    arrays = self._work_out(recording)
+            except ArmstackError as error:
+                failed(recording, str(error))
+                continue
+            if new:
                 with write_atomically(file) as target:
                     np.savez(target, **arrays)  # type: ignore[arg-type]
             assert arrays is not None
@@ -153,12 +162,15 @@ class ClipIndex:
 
     def _content(self, recording: Path) -> str:
         """The recording's hash; its bytes are read again only when a file's size or time of change is another."""
-        looks = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files_of(recording)]
         place = str(recording.resolve())
         known = self._known.get(place)
-        if isinstance(known, dict) and known.get("looks") == looks and isinstance(known.get("sha256"), str):
-            return str(known["sha256"])
-        self._known[place] = {"looks": looks, "sha256": content_hash(recording)}
+        try:
+            looks = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files_of(recording)]
+            if isinstance(known, dict) and known.get("looks") == looks and isinstance(known.get("sha256"), str):
+                return str(known["sha256"])
+            self._known[place] = {"looks": looks, "sha256": content_hash(recording)}
+        except OSError as error:
+            raise VideoError(f"{error.filename or recording}: cannot be read: {error.strerror}") from error
         with write_atomically(self._folder / KNOWN) as file:
             file.write(json.dumps(self._known).encode())
         return str(self._known[place]["sha256"])

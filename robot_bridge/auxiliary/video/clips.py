@@ -112,13 +112,18 @@ def read_shards(folder: Path) -> ClipData:
     """All shards of a folder, in the order of their names.
 
     Raises:
-        VideoError: no shards, a damaged one, or clips of different sizes; names the file.
+        VideoError: no shards, a damaged one, fewer clips than were made, or clips of different sizes; names the file.
     """
-    read_header(folder)
+    wanted = read_header(folder).get("clips")
     files = sorted(folder.glob(f"{_PREFIX}*.npz"))
     if not files:
         raise VideoError(f"{folder}: {HEADER} is there, but no {_PREFIX}*.npz; make the data again, what is finished is kept")
     shards = list(_read(files))
+    if (found := sum(len(shard["frames"]) for shard in shards)) != wanted and isinstance(wanted, int):
+        raise VideoError(
+            f"{folder}: its {_PREFIX}*.npz hold {found} clips, {HEADER} says {wanted}; make the data again with the same settings, "
+            "what is there is kept"
+        )
     return ClipData(
         frames=np.concatenate([shard["frames"] for shard in shards]),
         lengths=np.concatenate([shard["lengths"] for shard in shards]).astype(np.int64),

@@ -12,48 +12,67 @@ from PIL import Image, ImageDraw, ImageOps
 from rl_core.training.video import write_mp4
 from robot_bridge.auxiliary.video.clip_index import Hit
 from robot_bridge.auxiliary.video.errors import VideoError
-from robot_bridge.auxiliary.video.recordings import films
+from robot_bridge.auxiliary.video.recordings import Film, films
 
 _SIDE, _TITLE, _SHOWN = 192, 18, 8
 _FPS, _FILM_FPS = 4.0, 8.0
+Pictures = list[NDArray[np.uint8]]
 
 
-def write_hit_video(hits: Sequence[Hit], file: Path) -> Path:
-    """Writes the hits as MP4, best first, each with its rank, score and source, at twice the time of its pictures."""
+def write_hit_video(hits: Sequence[Hit], pictures: Sequence[Pictures], file: Path) -> Path:
+    """Writes the hits as MP4, best first, each with its rank, score and source, at twice the time of its pictures.
+
+    Args:
+        hits: best first.
+        pictures: of each hit, by `hit_pictures`.
+        file: MP4.
+    """
 
     def frames() -> Iterator[NDArray[np.uint8]]:
-        for rank, hit in enumerate(hits, 1):
-            for picture in hit_frames(hit):
+        for rank, (hit, shown) in enumerate(zip(hits, pictures, strict=True), 1):
+            for picture in shown:
                 yield np.asarray(_titled(picture, f"{rank}. {hit.score:.2f} {hit.source.name} {hit.episode}"))
 
     return write_mp4(file, frames(), _FILM_FPS)
 
 
-def write_hit_sheet(hits: Sequence[Hit], file: Path) -> Path:
-    """Writes the hits as one PNG, a row each with eight of its pictures."""
+def write_hit_sheet(hits: Sequence[Hit], pictures: Sequence[Pictures], file: Path) -> Path:
+    """Writes the hits as one PNG, a row each with eight of its pictures. For the arguments see `write_hit_video`."""
     rows = []
-    for rank, hit in enumerate(hits, 1):
-        pictures = hit_frames(hit)
-        picked = [pictures[index] for index in np.linspace(0, len(pictures) - 1, _SHOWN).astype(int)]
+    for rank, (hit, shown) in enumerate(zip(hits, pictures, strict=True), 1):
+        picked = [shown[index] for index in np.linspace(0, len(shown) - 1, _SHOWN).astype(int)]
         titles = [f"{rank}. {hit.score:.2f} {hit.source.name} {hit.episode}", *[""] * (_SHOWN - 1)]
         rows.append(np.concatenate([np.asarray(_titled(p, title)) for p, title in zip(picked, titles, strict=True)], axis=1))
     Image.fromarray(np.concatenate(rows)).save(file)
     return file
 
 
-def hit_frames(hit: Hit) -> list[NDArray[np.uint8]]:
-    """The pictures of a hit, some four a second, read from its recording again.
+def hit_pictures(hits: Sequence[Hit]) -> list[Pictures]:
+    """The pictures of each hit, some four a second; each recording is read once.
 
     Raises:
-        VideoError: the recording has none of that camera and time any more.
+        VideoError: a recording has none of that camera and time any more.
     """
-    for film in films(hit.source, round(1e9 / _FPS)):
-        if (film.episode, film.camera) == (hit.episode, hit.camera):
-            rows = np.flatnonzero((film.stamps_ns >= hit.start_ns) & (film.stamps_ns <= hit.end_ns))
-            step = max(round(1e9 / _FPS / max(float(np.median(np.diff(film.stamps_ns))), 1.0)), 1) if len(film.stamps_ns) > 1 else 1
-            if len(rows):
-                return [film.frames[row] for row in rows[::step]]
-    raise VideoError(f"{hit.source}: no pictures of {hit.camera} from {hit.start_ns} to {hit.end_ns} ns any more; index it again")
+    found: dict[Hit, Pictures] = {}
+    for source in dict.fromkeys(hit.source for hit in hits):
+        wanted = [hit for hit in hits if hit.source == source]
+        for film in films(source, round(1e9 / _FPS)):
+            found |= {hit: shown for hit in wanted if (shown := _shown(film, hit))}
+            if all(hit in found for hit in wanted):
+                break
+    if lost := [hit for hit in hits if hit not in found]:
+        hit = lost[0]
+        raise VideoError(f"{hit.source}: no pictures of {hit.camera} from {hit.start_ns} to {hit.end_ns} ns any more; index it again")
+    return [found[hit] for hit in hits]
+
+
+def _shown(film: Film, hit: Hit) -> Pictures:
+    """Those of the hit; none where the film is another one."""
+    if (film.episode, film.camera) != (hit.episode, hit.camera):
+        return []
+    rows = np.flatnonzero((film.stamps_ns >= hit.start_ns) & (film.stamps_ns <= hit.end_ns))
+    step = max(round(1e9 / _FPS / max(float(np.median(np.diff(film.stamps_ns))), 1.0)), 1) if len(film.stamps_ns) > 1 else 1
+    return [film.frames[row] for row in rows[::step]]
 
 
 def _titled(picture: NDArray[np.uint8], title: str) -> Image.Image:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,14 +57,14 @@ class Film:
 
 
 def find_recordings(folder: Path) -> list[Path]:
-    """Bags and datasets in a folder, at any depth, or the one that it is.
+    """Bags and datasets in a folder, at any depth, or the one that it is; what several links lead to is there once.
 
     Raises:
         VideoError: no such folder, or nothing in it that is known.
     """
     if not folder.exists():
         raise VideoError(f"{folder}: no such file or folder")
-    found = sorted(_recordings(folder))
+    found = sorted(_recordings(folder, set()))
     if not found:
         valid = "; ".join(f"{known.name}: {known.layout}" for known in FORMATS if known.name != LASA)
         raise VideoError(f"{folder}: no recordings; valid: bags or datasets ({valid})")
@@ -125,14 +126,16 @@ def is_bag(path: Path) -> bool:
     return path.suffix == ".mcap" if path.is_file() else (path / METADATA_FILE).is_file()
 
 
-def _recordings(path: Path) -> Iterator[Path]:
-    if path.name.startswith("."):
+def _recordings(path: Path, visited: set[str]) -> Iterator[Path]:
+    place = os.path.realpath(path)
+    if path.name.startswith(".") or place in visited:
         return
+    visited.add(place)
     if is_bag(path) or any(known.name not in (BAG, LASA) and known.matches(path) for known in FORMATS):
         yield path
     elif path.is_dir():
-        for inside in sorted(path.iterdir()):
-            yield from _recordings(inside)
+        for inside in sorted(path.iterdir(), key=lambda inside: (inside.is_symlink(), inside)):  # its own place before a link to it
+            yield from _recordings(inside, visited)
 
 
 def _bag_films(bag: Path, period_ns: int) -> Iterator[Film]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rl_core.bundle import Bundle
+from rl_core.training.checkpoint import CheckpointStore
 from robot_bridge.auxiliary.bundles import recogniser_bundle, recognition_of
 from robot_bridge.auxiliary.protocols import Prediction
 from robot_bridge.auxiliary.recognition.bundled_vlm import vlm_at, vlm_of, with_vlm
+from robot_bridge.auxiliary.run_folder import RunFolder
 from robot_bridge.auxiliary.video.clip_memory import ClipMemory
 from robot_bridge.auxiliary.video.clips import ClipData
 from robot_bridge.auxiliary.video.encoder import ClipEncoder
@@ -118,7 +121,13 @@ class ClipSearcher:
 
 
 def train(data: ClipData, config: TempMeConfig, run_dir: Path, *, seed: int, say: Say) -> Bundle:
-    """TempMe itself."""
+    """TempMe itself. Whole epochs are kept in `run_dir/training` until all are done; a run that is started again goes on there.
+
+    Raises:
+        VideoError: clips of more frames than the configuration has, or fewer clips than two.
+        VLMError: no VLM.
+        ArmstackError: the folder holds an unfinished run of other settings or data; says which.
+    """
     return _train("tempme", data, config, run_dir, seed=seed, say=say)
 
 
@@ -175,7 +184,12 @@ def _train(method: str, data: ClipData, config: TempMeConfig, run_dir: Path, *, 
     encoder = ClipEncoder(_towers(vlm), config.schedule, frames=config.frames, rank=config.rank)
     loss = 0.0
     if config.epochs:
-        loss = train_encoder(encoder, clip_tokens(vlm, data, run_dir / "tokens", say), data, config, seed=seed, say=say)
+        facts = {"method": method, "config": config.to_dict(), "seed": seed, "data": data.fingerprint(), "model": vlm.identity}
+        unfinished = run_dir / "training"
+        RunFolder(unfinished, facts)
+        tokens, store = clip_tokens(vlm, data, run_dir / "tokens", say), CheckpointStore(unfinished)
+        loss = train_encoder(encoder, tokens, data, config, seed=seed, say=say, store=store)
+        shutil.rmtree(unfinished)
     bundle = recogniser_bundle(
         method,
         config,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rl_core.training.checkpoint import CheckpointStore
+from robot_bridge.auxiliary.kept_epochs import KeptEpochs
+from robot_bridge.auxiliary.told_progress import time_left
 from robot_bridge.auxiliary.video.clips import ClipData
 from robot_bridge.auxiliary.video.encoder import ClipEncoder
 from robot_bridge.auxiliary.video.errors import VideoError
@@ -71,14 +75,31 @@ def encode_clips(encoder: ClipEncoder, clips: ClipTokens) -> Tensor:
 
 
 def train_encoder(
-    encoder: ClipEncoder, clips: ClipTokens, data: ClipData, config: TempMeConfig, *, seed: int, say: Say = lambda text: None
+    encoder: ClipEncoder,
+    clips: ClipTokens,
+    data: ClipData,
+    config: TempMeConfig,
+    *,
+    seed: int,
+    say: Say = lambda text: None,
+    store: CheckpointStore | None = None,
 ) -> float:
     """Trains adapters and positions in place; gives the mean loss of the last epoch, 0 without epochs.
 
         L = InfoNCE(exp(logit_scale) cos(v_i, t_j)), symmetric; clips of equal meaning share the target
 
+    Args:
+        encoder: is trained.
+        clips: input tokens of the clips.
+        data: sentences of the clips.
+        config: settings.
+        seed: of the order and of which sentence is taken.
+        say: told each epoch.
+        store: where whole epochs are kept, of a run with equal arguments; it goes on behind the last of them.
+
     Raises:
         VideoError: fewer clips than two.
+        CheckpointError: nothing that was kept can be read.
     """
     if len(data) < 2:
         raise VideoError("one clip; valid: two or more, which are told apart")
@@ -88,9 +109,15 @@ def train_encoder(
     optimizer = torch.optim.AdamW(encoder.parameters(), lr=config.lr, weight_decay=config.weight_decay, betas=(0.9, 0.98))
     steps = config.epochs * len(_batches(data.groups, config.batch, np.random.default_rng(0)))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps, config.warm_up))
-    losses: list[float] = []
-    for epoch in range(config.epochs):
-        losses = []
+    kept = KeptEpochs(store=store, parameters=list(encoder.parameters()), optimizer=optimizer, schedule=schedule)
+    first, more = kept.resume()
+    mean = float(more.get("loss", 0.0))
+    if first:
+        generator.bit_generator.state = more["generator"]
+        say(f"epoch {first}/{config.epochs}: found in the run's folder, loss {mean:.4f}")
+    begun = time.monotonic()
+    for epoch in range(first, config.epochs):
+        losses: list[float] = []
         for rows in _batches(data.groups, config.batch, generator):
             words = torch.stack([ids[row][generator.integers(len(ids[row]))] for row in rows])
             video = encoder.encode_tokens(*clips.batch(rows))
@@ -103,9 +130,12 @@ def train_encoder(
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
-        say(f"epoch {epoch + 1}/{config.epochs}: loss {np.mean(losses):.4f}")
+        mean = float(np.mean(losses))
+        kept.keep(epoch + 1, {"loss": mean, "generator": dict(generator.bit_generator.state)})
+        left = time_left(time.monotonic() - begun, epoch + 1 - first, config.epochs - first)
+        say(f"epoch {epoch + 1}/{config.epochs}: loss {mean:.4f}, about {left} left")
     encoder.eval()
-    return float(np.mean(losses)) if losses else 0.0
+    return mean
 
 
 def _rate(step: int, steps: int, warm_up: float) -> float:

@@ -12,6 +12,7 @@ import pytest
 from rl_core.bundle import Bundle
 from robot_bridge.auxiliary.bundles import fingerprint
 from robot_bridge.auxiliary.registry import AUXILIARY_METHODS
+from robot_bridge.commands.output import console
 from tests.robot_bridge.auxiliary import fakes
 from tests.robot_bridge.auxiliary.fakes import BRIGHTNESS, HERE, small_bundle
 from tests.robot_bridge.command_line import Cli
@@ -38,6 +39,17 @@ def test_from_data_to_figures(cli: Cli, tmp_path: Path) -> None:
     assert judged.figures == {"sha256": trained.figures["sha256"], "data": str(tmp_path / "data/test"), "accuracy": 1.0}
     again = cli("aux", "train", ROW, "--data", tmp_path / "data/train", "--run-dir", run, "--config.slope", "9", "--json")
     assert again.figures["sha256"] == trained.figures["sha256"]
+    assert [place.name for place in run.glob("bundle*")] == ["bundle"] and "another bundle" not in again.err  # an equal one
+
+    other = cli("aux", "train", ROW, "--data", tmp_path / "data/train", "--run-dir", run, "--config.slope", "8", "--json")
+    kept = run / f"bundle-{trained.figures['sha256'][:8]}"
+    assert Bundle.load(kept).config["settings"] == {"slope": 9.0} and Bundle.load(run / "bundle").config["settings"] == {"slope": 8.0}
+    assert "(settings differ), which is kept as" in " ".join(other.err.split()) and other.figures["bundle"] == str(run / "bundle")
+    own = cli("aux", "eval", "brightness", "--bundle", run / "bundle", "--data", tmp_path / "data/train")
+    assert "the data that the bundle was trained on" in " ".join(own.err.split())
+    fakes.make(tmp_path / "more", say=lambda text: None)
+    apart = cli("aux", "eval", "brightness", "--bundle", run / "bundle", "--data", tmp_path / "more/test")
+    assert apart.status == 0 and "was trained on" not in " ".join(apart.err.split())
 
 
 def test_the_list_is_the_registry(cli: Cli) -> None:
@@ -47,6 +59,32 @@ def test_the_list_is_the_registry(cli: Cli) -> None:
     assert row["kind"] == "recogniser" and row["requests"]["add_shot"] == ["frame", "label"] and row["topic"] == "aux/brightness"
     shown = cli("aux", "--help")
     assert shown.status == 0 and all(f"\n  {name} " in shown.out and m.summary in shown.out for name, m in AUXILIARY_METHODS.items())
+
+
+def test_the_list_is_read_at_80_columns(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_width", 80)
+    lines = cli("aux", "list").err.splitlines()
+    assert len(lines) < 4 * len(AUXILIARY_METHODS) and max(map(len, lines)) <= 80
+    assert "find, set_vocabulary, reset" in "".join(lines)
+
+
+def test_a_missing_package_names_the_extra(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fakes.make(tmp_path / "data", say=lambda text: None)
+    monkeypatch.setitem(AUXILIARY_METHODS, "brightness", replace(BRIGHTNESS, extra="vlm,language"))
+
+    def absent(*arguments: object, **options: object) -> Bundle:
+        raise ImportError("No module named 'onnxruntime'", name="onnxruntime")
+
+    monkeypatch.setattr(fakes, "train", absent)
+    outcome = cli("aux", "train", "brightness", "--data", tmp_path / "data/train", "--run-dir", tmp_path / "run")
+    assert outcome.status == 2 and "armstack aux train brightness needs a package" in outcome.err, outcome.err
+    assert "'onnxruntime'" in outcome.err and "pip install 'armstack[vlm,language]'" in outcome.err
+
+
+def test_a_model_that_is_not_there_is_said_at_once(cli: Cli, tmp_path: Path) -> None:
+    words = ("--data", "nowhere", "--run-dir", tmp_path / "run", "--config.vlm", tmp_path / "nope")
+    outcome = cli("aux", "train", "zero-shot" if AUXILIARY_METHODS["zero-shot"].train else "coop", *words)
+    assert outcome.status == 2 and f"--config.vlm {tmp_path / 'nope'}: no such folder; valid: what" in outcome.err
 
 
 def test_help_has_the_words_of_method_and_settings(cli: Cli) -> None:

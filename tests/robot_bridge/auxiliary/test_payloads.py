@@ -90,3 +90,10 @@ def test_an_annotated_frame_is_the_frame_enlarged_with_a_bar_that_turns_red() ->
     alarmed = annotate(frame, {"mug": 0.9}, {}, heat, title="demul", alarm="unknown 0.9 above 0.5")
     assert alarmed[-1, -1].tolist() == [120, 0, 0]
     assert alarmed[255, 511, 0] > 150 > alarmed[255, 511, 2] and alarmed[100, 100].tolist() == [100] * 3
+
+
+def test_numbers_that_are_too_long_for_a_line_go_over_two() -> None:
+    frame, values = np.zeros((256, 256, 3), np.uint8), {"accepted": 1.0, "support": 0.71}
+    short = annotate(frame, {"mug": 1.0}, values, title="selfsynth")
+    longer = annotate(frame, {"mug": 1.0}, {**values, "unexplained": 0.29}, title="selfsynth")
+    assert longer.shape[0] > short.shape[0] and longer.shape[1] == 256

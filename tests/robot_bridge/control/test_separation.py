@@ -179,11 +179,33 @@ def test_order_is_told_by_the_senders_clock_where_stamps_are_coarse() -> None:
 def test_two_senders_hold_and_another_may_follow_one_that_fell_silent() -> None:
     watched = rule()
     watched.hear_distance(FAR, NOW, sender="a")
-    watched.hear_distance(FAR, seconds(0.1), sender="b")
-    assert "two senders, a and b" in watched.judge(seconds(0.1)).reason
+    watched.hear_distance(FAR, seconds(0.1), sender="b", sent_ns=4)
+    assert "2 senders, a, b; valid: one" in watched.judge(seconds(0.1)).reason
     watched.hear_arm(np.zeros(2), np.zeros(2), seconds(0.3))
     watched.hear_distance(FAR, seconds(0.3), sender="b", sent_ns=5)
     assert not watched.judge(seconds(0.3)).reason
+
+
+@pytest.mark.parametrize("behind_s", [0.0, 1.0, -1.0])
+@pytest.mark.parametrize("near", [0.1, math.nan])
+def test_two_senders_hold_as_long_as_both_speak(near: float, behind_s: float) -> None:
+    """One is far, the other near or broken, its clock right or wrong; they take turns, and no message of the first ends the hold."""
+    watched = rule()
+    watched.hear_distance(FAR, NOW, sender="a")
+    assert not watched.judge(NOW).reason
+    for turn in range(1, 80):
+        now = seconds(0.025 * turn)
+        watched.hear_arm(np.zeros(2), np.zeros(2), now)
+        if turn % 2:
+            watched.hear_distance(near, now - round(behind_s * 1e9), sender="b", now_ns=now)
+        else:
+            watched.hear_distance(FAR, now, sender="a")
+        assert watched.judge(now).reason, f"turn {turn}"
+    for later in (0.1, 0.2, 0.25):
+        now = seconds(0.025 * 79 + later)
+        watched.hear_arm(np.zeros(2), np.zeros(2), now)
+        watched.hear_distance(FAR, now, sender="a")
+    assert not watched.judge(now).reason
 
 
 def test_an_arm_that_is_not_measured_holds() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,7 @@ from robot_bridge.auxiliary.method import AuxiliaryMethod
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import JOINTS, Person, RadarGeometry
 from robot_bridge.auxiliary.protocols import Frames, Prediction
 from robot_bridge.nodes.arm_offer import ArmOffer
+from robot_bridge.nodes.auxiliary_node import AuxiliaryNode
 from robot_bridge.nodes.human_radar_node import HumanRadarNode
 from robot_bridge.nodes.json_requests import JsonClient, RequestError
 from robot_bridge.nodes.messages import joint_state
@@ -50,7 +52,7 @@ EMPTY = np.full(GEOMETRY.shape[1:], 2 + 1j, np.complex64)
 class ToldRadar:
     """All joints are where the newest frame's first three numbers over the background say."""
 
-    geometry, activities, current = GEOMETRY, ("walking", "standing"), 1
+    geometry, activities, current, distance_error_95_m = GEOMETRY, ("walking", "standing"), 1, 0.3
     classes = activities
     wait_s = 0.0
 
@@ -76,7 +78,7 @@ class NoRadar:
 def load(bundle: Bundle) -> ToldRadar | NoRadar:
     radar = ToldRadar() if bundle.config["sees"] else NoRadar()
     if isinstance(radar, ToldRadar):
-        radar.wait_s = bundle.config["wait_s"]
+        radar.wait_s, radar.distance_error_95_m = bundle.config["wait_s"], bundle.config.get("error_m", math.inf)
     return radar
 
 
@@ -92,11 +94,12 @@ TOLD = AuxiliaryMethod(
 
 
 @contextmanager
-def radar_node(folder: Path, *, sees: bool = True, wait_s: float = 0.0, **parameters: Any) -> Iterator[HumanRadarNode]:
-    bundle = Bundle(kind="recogniser", method="told-radar", config={"sees": sees, "wait_s": wait_s}, weights={"none": torch.zeros(1)}).save(
-        folder / "bundle"
-    )
-    values = {"method": f"{HERE}:TOLD", "bundle": str(bundle), **parameters}
+def radar_node(
+    folder: Path, *, sees: bool = True, wait_s: float = 0.0, own_error_m: float | None = 0.3, **parameters: Any
+) -> Iterator[HumanRadarNode]:
+    config = {"sees": sees, "wait_s": wait_s} | ({} if own_error_m is None else {"error_m": own_error_m})
+    bundle = Bundle(kind="recogniser", method="told-radar", config=config, weights={"none": torch.zeros(1)}).save(folder / "bundle")
+    values = {"method": f"{HERE}:TOLD", "bundle": str(bundle), "error_m": 0.3, **parameters}
     with spun(HumanRadarNode(parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])) as node:
         yield node
 
@@ -181,6 +184,55 @@ def test_the_empty_cell_is_learnt_when_asked_for(graph: Graph, tmp_path: Path) -
     assert distances.messages[-1].data == pytest.approx(3.0 - 1.0 - 0.25, abs=1e-5)
 
 
+def test_a_request_for_the_empty_cell_is_answered_when_it_cannot_be_met(graph: Graph, tmp_path: Path) -> None:
+    """Whoever asked took the old background for wrong: it is not used again, not even where it is told anew."""
+    cell, distances = Cell(graph), graph.collect(Float32, "human/distance", SENSOR)
+    cell.backgrounds.publish(echo_message(EMPTY, WINDOW[1:]))
+    client, refused = JsonClient(graph.probe, "human_radar"), []
+
+    def ask() -> None:
+        try:
+            client.call({"op": "empty", "windows": 1000}, 15.0)
+        except RequestError as error:
+            refused.append(str(error))
+
+    with radar_node(tmp_path) as node:
+        until(lambda: distances.messages, lambda: cell.show(3.0))
+        askers = [threading.Thread(target=ask) for _ in range(2)]
+        askers[0].start()
+        until(lambda: node._background is None, cell.show)
+        askers[1].start()
+        until(lambda: refused, cell.show)
+        assert "asked for anew; ask again" in refused[0]
+        worker = node._worker
+        assert worker is not None
+        node.trigger_deactivate()
+        for asker in askers:
+            asker.join(10.0)
+        assert "deactivated before all windows had come; ask again" in refused[1]
+        told = len(distances.messages)
+        node.trigger_activate()
+        until(lambda: node._worker is not None and node._worker.counts.unusable > 2, lambda: cell.show(3.0))
+        assert node._worker is not None and "empty cell is not known" in node._worker.unusable and len(distances.messages) == told
+        cell.backgrounds.publish(echo_message(EMPTY, WINDOW[1:]))
+        until(lambda: len(distances.messages) > told, lambda: cell.show(3.0))
+
+
+@pytest.mark.parametrize("error_m", [0.29, math.nan, math.inf])
+def test_a_guard_that_takes_the_bundle_to_be_better_than_it_is_is_not_served(ros: int, tmp_path: Path, error_m: float) -> None:
+    says = f"parameter error_m: {error_m} m, valid: what the guard that hears it was given, 0.30 m or more"
+    with pytest.raises(NodeError, match=says), radar_node(tmp_path, error_m=error_m):
+        pass
+
+
+def test_a_bundle_of_unknown_error_is_not_used(ros: int, tmp_path: Path) -> None:
+    with (
+        pytest.raises(NodeError, match="does not say how far its distances are off; train it again"),
+        radar_node(tmp_path, own_error_m=None),
+    ):
+        pass
+
+
 def test_another_radar_ends_it_with_both_sides_named(graph: Graph, tmp_path: Path) -> None:
     Cell(graph, dataclasses.replace(GEOMETRY, transmitters=((0.0, -0.5, 0.6), (0.0, 0.51, 0.6))))
     distances = graph.collect(Float32, "human/distance", SENSOR)
@@ -217,6 +269,11 @@ def test_a_message_keeps_shape_and_numbers() -> None:
     assert [dimension.label for dimension in message.layout.dim] == list(WINDOW)
     assert [dimension.stride for dimension in message.layout.dim] == [48, 16, 8, 8, 2]
     assert np.array_equal(numbers_of(message).view(np.complex64)[..., 0], echo)
+
+
+def test_a_node_for_pictures_refuses_a_radars_method_before_it_loads_anything(ros: int) -> None:
+    with pytest.raises(NodeError, match="hears a radar and sees no pictures; valid: `armstack launch separation radar:=true`"):
+        AuxiliaryNode(parameter_overrides=[Parameter("method", value="rfmamba"), Parameter("bundle", value="nothing/there")])
 
 
 def test_what_cannot_be_run_is_refused(ros: int, tmp_path: Path) -> None:

@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor
 
 from rl_core.bundle import Bundle, BundleError
-from rl_core.data.atomic import write_atomically
 from rl_core.models.diffusion import cosine_schedule
 from robot_bridge.auxiliary.monitoring.manifold.config import ManifoldConfig
-from robot_bridge.auxiliary.monitoring.manifold.ddpm import DDPMConfig, PixelPrior, Say, train_ddpm
+from robot_bridge.auxiliary.monitoring.manifold.ddpm import DDPMConfig, PixelPrior
+from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
 from robot_bridge.auxiliary.monitoring.manifold.prior import Prior
 from robot_bridge.auxiliary.monitoring.manifold.spectrum import SpectrumPrior
-from robot_bridge.auxiliary.monitoring.manifold.stable_diffusion import StableDiffusionPrior, weights_sha256
+from robot_bridge.auxiliary.monitoring.manifold.stable_diffusion import FILES, StableDiffusionPrior, weights_sha256
 from robot_bridge.auxiliary.monitoring.manifold.unet import UNet
 from robot_bridge.auxiliary.recognition.bundled_vlm import vlm_at
 
 FIELD = "stable_diffusion"
 _CLIP, _COLOURS, _POWER = "sample_bound", "spectrum.colours", "spectrum.power"
-
-
-def kept_ddpm(folder: Path, crops: NDArray[np.uint8], config: DDPMConfig, *, seed: int, say: Say) -> PixelPrior:
-    """The DDPM of these crops, settings and seed: read from `folder`, or trained and kept there for a run that is repeated."""
-    digest = hashlib.sha256(f"{config.sha256()} {seed} {crops.shape}".encode() + np.ascontiguousarray(crops).tobytes())
-    file = folder / f"ddpm-{digest.hexdigest()[:32]}.safetensors"
-    if file.is_file():
-        try:
-            prior = ddpm_of(load_file(file), config)
-            say(f"the DDPM is there already: {file}")
-            return prior
-        except (SafetensorError, RuntimeError, KeyError):
-            file.unlink()  # damaged: it is disposable
-    prior = train_ddpm(crops, config, seed=seed, say=say)
-    folder.mkdir(parents=True, exist_ok=True)
-    with write_atomically(file) as opened:
-        opened.write(save(ddpm_weights(prior)))
-    return prior
 
 
 def ddpm_weights(prior: PixelPrior) -> dict[str, Tensor]:
@@ -67,9 +43,15 @@ def stable_diffusion(config: ManifoldConfig) -> StableDiffusionPrior:
     """That of the folders which a configuration names.
 
     Raises:
-        AuthenticityError: diffusers or the weights are missing.
+        AuthenticityError: a folder is not named; diffusers or the weights are missing.
         VLMError: no CLIP.
     """
+    for name, value in (("diffusion-weights", config.diffusion_weights), ("clip", config.clip)):
+        if not value:
+            raise AuthenticityError(
+                f"--config.{name} is empty; --config.prior stable-diffusion needs --config.diffusion-weights (a folder with {FILES}) "
+                "and --config.clip (the folder of a CLIP with its tokenizer)"
+            )
     return StableDiffusionPrior.from_folder(config.diffusion_weights, vlm_at(config.clip), config.caption)
 
 

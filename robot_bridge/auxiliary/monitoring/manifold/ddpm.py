@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +25,6 @@ from robot_bridge.auxiliary.monitoring.manifold.unet import UNet
 _WARM_UP = 0.05
 _CLIPPED = 0.999
 _AT_ONCE = 64
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,47 +100,77 @@ class PixelPrior:
         return torch.cat(found) if found else start
 
 
-def train_ddpm(crops: NDArray[np.uint8], config: DDPMConfig, *, seed: int, say: Say = lambda text: None) -> PixelPrior:
+class DDPMTraining:
     """Minimises  E_{x_0, t, eps} ||(eps - spectrum(x_t)) / spread_t - net(x_t, t)||^2 / d.
 
     A network of zeros is the exact denoiser of the Gaussian of equal spectrum: training begins there. t is uniform in 1 .. T; each crop
-    is mirrored every other time.
+    is mirrored every other time. Put back with `load_state_dict`, it goes on to the bit.
+
+    Attributes:
+        updates: gradient steps made so far.
 
     Args:
         crops: (n, side, side, 3) uint8, real ones.
         config: settings.
         seed: of weights, batches and noise.
-        say: told the loss now and then.
     """
-    net = new_unet(config, seed)
-    average = copy.deepcopy(net)
-    generator, schedule = torch_generator(seed, "ddpm"), cosine_schedule(config.levels)
-    images = standardise(crops)
-    spectrum = SpectrumPrior.of(images, config.side, schedule)
-    optimizer = torch.optim.Adam(net.parameters(), lr=config.lr)
-    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: _rate(update / config.updates))
-    lost = 0.0
-    for update in range(1, config.updates + 1):
-        batch = images[torch.randint(len(images), (config.batch_size,), generator=generator)]
+
+    def __init__(self, crops: NDArray[np.uint8], config: DDPMConfig, seed: int) -> None:
+        self.config, self.updates = config, 0
+        self._net = new_unet(config, seed)
+        self._average = copy.deepcopy(self._net)
+        self._generator, self._schedule = torch_generator(seed, "ddpm"), cosine_schedule(config.levels)
+        self._images = standardise(crops)
+        self._spectrum = SpectrumPrior.of(self._images, config.side, self._schedule)
+        self._optimizer = torch.optim.Adam(self._net.parameters(), lr=config.lr)
+        self._rates = torch.optim.lr_scheduler.LambdaLR(self._optimizer, lambda update: _rate(update / config.updates))
+
+    def update(self) -> float:
+        """One gradient step; its loss."""
+        config, generator = self.config, self._generator
+        self.updates += 1
+        batch = self._images[torch.randint(len(self._images), (config.batch_size,), generator=generator)]
         turned = torch.rand(config.batch_size, generator=generator) < 0.5
         batch = torch.where(turned[:, None], _mirrored(batch, config.side), batch)
         t = torch.randint(1, config.levels + 1, (config.batch_size,), generator=generator)
         noise = torch.randn(batch.shape, generator=generator)
-        noisy = q_sample(schedule, batch, t, noise)
-        loss = F.mse_loss(net(noisy, t), (noise - spectrum.noise(noisy, t)) / spectrum.spread[t, None])
-        optimizer.zero_grad()
+        noisy = q_sample(self._schedule, batch, t, noise)
+        loss = F.mse_loss(self._net(noisy, t), (noise - self._spectrum.noise(noisy, t)) / self._spectrum.spread[t, None])
+        self._optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
-        rates.step()
+        self._optimizer.step()
+        self._rates.step()
         # early on the average would still hold the initial weights
-        ema_update(average, net, 1 - min(config.ema, update / (update + 10)))
-        lost += float(loss.detach())
-        told = max(config.updates // 10, 1)
-        if update % told == 0:
-            say(f"update {update}/{config.updates}  loss {lost / told:.4f}")
-            lost = 0.0
-    largest = float(images.abs().flatten()[:: max(1, images.numel() // 10**6)].quantile(_CLIPPED))
-    return PixelPrior(average, spectrum, schedule, largest)
+        ema_update(self._average, self._net, 1 - min(config.ema, self.updates / (self.updates + 10)))
+        return float(loss.detach())
+
+    def prior(self) -> PixelPrior:
+        """What was learned: the average of the weights."""
+        largest = float(self._images.abs().flatten()[:: max(1, self._images.numel() // 10**6)].quantile(_CLIPPED))
+        return PixelPrior(self._average, self._spectrum, self._schedule, largest)
+
+    def state_dict(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
+        return {**parts, "generator": self._generator.get_state(), "updates": self.updates}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """What `state_dict` gave, of equal crops, settings and seed."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        self._generator.set_state(state["generator"])
+        self.updates = state["updates"]
+
+    def _parts(self) -> dict[str, Any]:
+        return {"net": self._net, "average": self._average, "optimizer": self._optimizer, "rates": self._rates}
+
+
+def train_ddpm(crops: NDArray[np.uint8], config: DDPMConfig, *, seed: int) -> PixelPrior:
+    """All updates of `DDPMTraining` in one go."""
+    training = DDPMTraining(crops, config, seed)
+    while training.updates < config.updates:
+        training.update()
+    return training.prior()
 
 
 def new_unet(config: DDPMConfig, seed: int) -> UNet:

@@ -62,9 +62,7 @@ def fit_mixture(terms: Tensor, labels: Tensor, features: Tensor | None = None, *
     Raises:
         AuthenticityError: fewer than 5 crops of either kind.
     """
-    counts = torch.bincount(labels, minlength=2).tolist()
-    if min(counts) < _FOLDS:
-        raise AuthenticityError(f"{counts[0]} real and {counts[1]} generated crops with a label; valid: {_FOLDS} or more of each")
+    require_both(*torch.bincount(labels, minlength=2).tolist())
     if features is None:
         return Mixture(forest=fit_forest(terms.numpy(), labels.numpy(), seed=seed))
     fold, expert = _folds(labels, seed), torch.empty(len(labels))
@@ -74,6 +72,12 @@ def fit_mixture(terms: Tensor, labels: Tensor, features: Tensor | None = None, *
     weight, bias = linear_probe.fit(features, labels, 2, LinearProbeConfig())
     columns = torch.cat((terms, expert[:, None]), dim=1)
     return Mixture(forest=fit_forest(columns.numpy(), labels.numpy(), seed=seed), probe={"weight": weight, "bias": bias})
+
+
+def require_both(real: int, generated: int) -> None:
+    """Raises AuthenticityError where there are too few labelled crops of either kind."""
+    if min(real, generated) < _FOLDS:
+        raise AuthenticityError(f"{real} real and {generated} generated crops with a label; valid: {_FOLDS} or more of each")
 
 
 def _folds(labels: Tensor, seed: int) -> Tensor:

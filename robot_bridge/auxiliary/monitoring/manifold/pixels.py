@@ -46,6 +46,20 @@ def cut(frames: NDArray[np.uint8], side: int, tiles: int = 1) -> NDArray[np.uint
     return torch.cat(found).numpy() if found else np.empty((0, side, side, 3), np.uint8)
 
 
+def put_back(crops: NDArray[np.uint8], frames: NDArray[np.uint8], tiles: int = 1) -> NDArray[np.uint8]:
+    """Frames (n, H, W, 3) with crops (n * tiles^2, side, side, 3) in their middle square, each pixel as a block of equal ones.
+
+    `cut` gives the same crops again where the square's side is a multiple of side * tiles, and nearly so elsewhere.
+    """
+    whole, side = min(frames.shape[1:3]), crops.shape[1]
+    square = crops.reshape(-1, tiles, tiles, side, side, 3).transpose(0, 1, 3, 2, 4, 5).reshape(-1, tiles * side, tiles * side, 3)
+    index = np.arange(whole) * (tiles * side) // whole
+    top, left = (frames.shape[1] - whole) // 2, (frames.shape[2] - whole) // 2
+    found = frames.copy()
+    found[:, top : top + whole, left : left + whole] = square[:, index][:, :, index]
+    return found
+
+
 def tone(crops: NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
     """Mean and deviation of each crop's pixels (n,), in grey levels; all channels together, so that colour stays."""
     pixels = torch.from_numpy(crops).flatten(1).double()

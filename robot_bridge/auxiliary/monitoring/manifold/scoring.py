@@ -14,6 +14,7 @@ from torch import Tensor
 
 from robot_bridge.auxiliary.monitoring.manifold import baselines
 from robot_bridge.auxiliary.monitoring.manifold.criterion import TERMS, Weights, terms
+from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
 from robot_bridge.auxiliary.monitoring.manifold.few_shot import Mixture
 from robot_bridge.auxiliary.monitoring.manifold.prior import Prior
 
@@ -50,10 +51,18 @@ def scores_of_terms(standardised: Mapping[str, Tensor], weights: Weights) -> dic
 
 @cache
 def frozen_features() -> baselines.Features:
-    """Vectors (n, 1280) of EfficientNet-Lite0's pooled head, for RIGID and the few-shot mixture; needs the extra `vlm`."""
+    """Vectors (n, 1280) of EfficientNet-Lite0's pooled head, for RIGID and the few-shot mixture.
+
+    Raises:
+        AuthenticityError: the extra `vlm` is not installed.
+    """
     from robot_bridge.auxiliary.recognition.frozen_layers import EfficientNetLayers
 
     network = EfficientNetLayers(pool=1)
+    try:
+        network.features(np.zeros((1, 32, 32, 3), np.uint8))  # loads what runs it
+    except ImportError as error:
+        raise AuthenticityError(f"image features need onnxruntime ({error}): pip install 'armstack[vlm]'") from error
     return lambda crops: network.features(crops)[-1]
 
 

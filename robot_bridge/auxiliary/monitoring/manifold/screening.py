@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rl_core.contract import Channel
 from rl_core.data.episode import Dataset
 from robot_bridge.auxiliary.bundles import Recognition
+from robot_bridge.auxiliary.monitoring.manifold.dataset_frames import chosen_frames
 from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
 from robot_bridge.auxiliary.monitoring.manifold.recogniser import AuthenticityRecogniser
 
-FRAMES = 50
-"""Frames of an episode that are judged, spread evenly; more are near copies."""
+SHOWN = 24
+"""Frames that are kept to be looked at."""
 _BATCH = 32
 
 
@@ -42,13 +44,40 @@ class Screened:
         return self.flagged > self.allowed
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Suspect:
+    """A flagged frame.
+
+    Attributes:
+        uuid: of its episode.
+        channel: name.
+        step: of the episode.
+        deviations: above the mean of real frames.
+        frame: (H, W, 3), first row on top.
+    """
+
+    uuid: str
+    channel: str
+    step: int
+    deviations: float
+    frame: NDArray[np.uint8]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Screening:
-    """Attributes: `episodes`, a row each episode and channel; `channels`, a row each channel; `skipped`, channel -> why."""
+    """What was found in a dataset.
+
+    Attributes:
+        episodes: a row each episode and channel.
+        channels: a row each channel.
+        skipped: channel -> why it was not judged.
+        suspects: up to `SHOWN` flagged frames, the most suspicious first.
+    """
 
     episodes: tuple[Screened, ...]
     channels: tuple[Screened, ...]
     skipped: dict[str, str]
+    suspects: tuple[Suspect, ...] = ()
 
     @property
     def suspicious(self) -> tuple[str, ...]:
@@ -59,7 +88,7 @@ class Screening:
 def screen(
     dataset: Dataset, recogniser: AuthenticityRecogniser, made_for: Recognition, told: Callable[[str], None] = lambda text: None
 ) -> Screening:
-    """Judges up to `FRAMES` frames of every episode and image channel.
+    """Judges up to `dataset_frames.FRAMES` frames of every episode and image channel.
 
     Args:
         dataset: with pictures.
@@ -73,27 +102,38 @@ def screen(
     taken, skipped = _channels(dataset.contract.observation, made_for)
     episodes = [episode for episode in dataset.episodes if len(episode)]
     if not taken or not episodes:
-        found = "; ".join(f"{name}: {why}" for name, why in skipped.items()) or "no image channel, or no steps"
-        raise AuthenticityError(f"{dataset.source or 'dataset'}: nothing to judge ({found}); valid: rgb8 pictures of the bundle's size")
+        why = "; ".join(f"{name}: {reason}" for name, reason in skipped.items()) or "no image channel, or no steps"
+        raise AuthenticityError(f"{dataset.source or 'dataset'}: nothing to judge ({why}); valid: rgb8 pictures of the bundle's size")
     tests = len(taken) * (len(episodes) + 1)
     rows: list[Screened] = []
     sums: list[Screened] = []
+    suspects: list[Suspect] = []
     for channel in taken:
         counts, flagged = [], []
         for number, episode in enumerate(episodes):
             told(f"{channel.name}: episode {number + 1} of {len(episodes)}")
-            pictures = episode.observations[channel.name]
-            chosen = np.unique(np.linspace(0, len(pictures) - 1, FRAMES).round().astype(np.int64))
-            frames = np.asarray(pictures[chosen])
-            upright = np.ascontiguousarray(frames[:, ::-1] if channel.row_order == "bottom_up" else frames)
-            made = [recogniser.predict(upright[at : at + _BATCH]).scores[:, 1] > 0.5 for at in range(0, len(upright), _BATCH)]
+            chosen, upright = chosen_frames(episode, channel)
+            found = [recogniser.predict(upright[at : at + _BATCH]) for at in range(0, len(upright), _BATCH)]
+            made = np.concatenate([each.scores[:, 1] > 0.5 for each in found])
+            deviations = np.concatenate([each.values["deviations"] for each in found])
+            suspects += [
+                Suspect(
+                    uuid=episode.uuid,
+                    channel=channel.name,
+                    step=int(chosen[at]),
+                    deviations=float(deviations[at]),
+                    frame=upright[at].copy(),
+                )
+                for at in np.flatnonzero(made)
+            ]
+            suspects = sorted(suspects, key=lambda each: -each.deviations)[:SHOWN]
             counts.append(len(upright))
-            flagged.append(float(np.concatenate(made).mean()))
+            flagged.append(float(made.mean()))
             allowed = recogniser.calibration.allowed_share(np.array(counts[-1:]), tests)
             rows.append(Screened(uuid=episode.uuid, channel=channel.name, frames=counts[-1], flagged=flagged[-1], allowed=allowed))
         share, allowed = float(np.average(flagged, weights=counts)), recogniser.calibration.allowed_share(np.array(counts), tests)
         sums.append(Screened(uuid="", channel=channel.name, frames=sum(counts), flagged=share, allowed=allowed))
-    return Screening(episodes=tuple(rows), channels=tuple(sums), skipped=skipped)
+    return Screening(episodes=tuple(rows), channels=tuple(sums), skipped=skipped, suspects=tuple(suspects))
 
 
 def _channels(observation: Sequence[Channel], made_for: Recognition) -> tuple[list[Channel], dict[str, str]]:

@@ -5,7 +5,7 @@ Samples of the generator that is to be found later take no part in the choice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +37,7 @@ def sweep(
     noises: Tensor,
     weights: Weights,
     alphas: Sequence[float] = ALPHAS,
+    told: Callable[[str], None] = lambda text: None,
 ) -> list[Level]:
     """Judges the prior's own samples against real crops at every alpha.
 
@@ -47,14 +48,17 @@ def sweep(
         noises: of `criterion.spherical_noises`.
         weights: of the criterion.
         alphas: what is tried; each becomes the nearest step.
+        told: what was found, a line a level.
     """
-    found = []
-    for step in dict.fromkeys(step_of(prior, alpha) for alpha in alphas):
+    found: list[Level] = []
+    steps = list(dict.fromkeys(step_of(prior, alpha) for alpha in alphas))
+    for step in steps:
         of_real, of_own = (terms(prior, crops, step, noises) for crops in (real, own))
         reference = Reference.of(of_real)
         true, made = (scores_of_terms(reference.standardised(each), weights) for each in (of_real, of_own))
         auc = {name: auroc(made[name].numpy(), true[name].numpy()) for name in OF_PRIOR}
         found.append(Level(step=step, alpha=float(prior.alphas[step]), auc=auc))
+        told(f"{len(found)}/{len(steps)}  alpha {found[-1].alpha:.3f}  " + "  ".join(f"{name} {value:.3f}" for name, value in auc.items()))
     return found
 
 

@@ -14,17 +14,17 @@ from rl_core.bundle import Bundle
 from rl_core.training.seeding import derive_seed, numpy_generator
 from robot_bridge.auxiliary.bundles import fingerprint, image_channel, recogniser_bundle, recognition_of
 from robot_bridge.auxiliary.image_data import ImageData
-from robot_bridge.auxiliary.image_files import read_images
-from robot_bridge.auxiliary.monitoring.manifold.bundled_prior import ddpm_weights, kept_ddpm, prior_facts, prior_of, stable_diffusion
+from robot_bridge.auxiliary.monitoring.manifold.bundled_prior import ddpm_weights, prior_facts, prior_of, stable_diffusion
 from robot_bridge.auxiliary.monitoring.manifold.calibration import Calibration, calibrate, frame_scores, verdict_correlation
 from robot_bridge.auxiliary.monitoring.manifold.config import ManifoldConfig
 from robot_bridge.auxiliary.monitoring.manifold.criterion import TERMS, spherical_noises, step_of, terms
-from robot_bridge.auxiliary.monitoring.manifold.ddpm import PixelPrior, Say
-from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
+from robot_bridge.auxiliary.monitoring.manifold.ddpm import PixelPrior
 from robot_bridge.auxiliary.monitoring.manifold.few_shot import Mixture, fit_mixture
+from robot_bridge.auxiliary.monitoring.manifold.frames import CLASSES, read_labelled
+from robot_bridge.auxiliary.monitoring.manifold.kept import Say, digest_of, kept_ddpm, kept_sweep
 from robot_bridge.auxiliary.monitoring.manifold.pixels import as_crops, cut
 from robot_bridge.auxiliary.monitoring.manifold.prior import Prior
-from robot_bridge.auxiliary.monitoring.manifold.recogniser import CLASSES, AuthenticityRecogniser
+from robot_bridge.auxiliary.monitoring.manifold.recogniser import AuthenticityRecogniser
 from robot_bridge.auxiliary.monitoring.manifold.scoring import Reference, Scorer, frozen_features
 from robot_bridge.auxiliary.monitoring.manifold.stable_diffusion import ALPHA
 from robot_bridge.auxiliary.monitoring.manifold.sweep import Level, best_level, sweep, table
@@ -35,12 +35,17 @@ _WEAK = 0.6
 def train(data: ImageData, config: ManifoldConfig, run_dir: Path, *, seed: int, say: Say) -> Bundle:
     """Trains the prior on the objects that are not held out, sweeps alpha, and calibrates on those that are.
 
-    A DDPM that was trained is kept in `run_dir`; interrupted later, the same command goes on from there.
+    What takes long is kept in `run_dir` (`kept.py`): stopped and called again, it goes on from there. What it needs beside `data` is
+    asked for first.
 
     Raises:
-        AuthenticityError: frames too small, or labelled frames that cannot be used.
-        ImageDataError: too few objects to hold some out.
+        AuthenticityError: frames too small, labelled frames that cannot be used, or a network that is not installed.
+        ImageDataError: too few objects to hold some out, or labelled frames that cannot be read.
     """
+    shape = data.frames.shape[1:]
+    labelled = read_labelled(config.labelled, shape, config.tiles**2) if config.labelled else None
+    if config.score == "rigid" or (labelled is not None and config.features):
+        frozen_features()
     seen, held, checked = data.split((1 - config.held_out, config.held_out / 2, config.held_out / 2), seed)
     side = crop_side(config, data.frames.shape)
     real = cut(held.frames, side, config.tiles)
@@ -51,12 +56,7 @@ def train(data: ImageData, config: ManifoldConfig, run_dir: Path, *, seed: int, 
         pixel_prior = kept_ddpm(run_dir, crops, config.ddpm, seed=seed, say=say)
         noises, prior, weights = spherical_noises(pixel_prior.size, config.noises, seed), pixel_prior, ddpm_weights(pixel_prior)
         if config.alpha is None:
-            say(f"judging {config.samples} samples of its own")
-            own = own_samples(pixel_prior, crops, config.samples, config.sampling_steps, seed)
-            chosen = numpy_generator(seed, "sweep").permutation(len(real))[: config.samples]
-            levels = sweep(pixel_prior, own, real[chosen], noises, config.weights)
-            for level in levels:
-                say(f"alpha {level.alpha:.3f}  " + "  ".join(f"{name} {auc:.3f}" for name, auc in level.auc.items()))
+            levels = _swept(pixel_prior, crops, real, noises, config, run_dir, seed, say)
             if max(level.auc["criterion"] for level in levels) < _WEAK:
                 say(
                     f"at no alpha has the criterion an AUC of {_WEAK} on the prior's own samples: what it says of others rests on "
@@ -74,7 +74,9 @@ def train(data: ImageData, config: ManifoldConfig, run_dir: Path, *, seed: int, 
         reference=Reference.of(terms(prior, real, step, noises)),
         weights=config.weights,
     )
-    scorer = replace(scorer, mixture=few_shot(scorer, config, side, data.frames.shape, seed))
+    if labelled is not None:
+        scorer = replace(scorer, mixture=few_shot(scorer, labelled, config, side, seed))
+    say(f"setting the threshold on {len(held)} real frames, and checking it on {len(checked)}")
     calibration = on_real_frames(scorer, real, checked, config, side)
     say(
         f"alpha {float(prior.alphas[step]):.3f}; {100 * calibration.false_positive_rate:.1f} % of {calibration.checked} real frames "
@@ -110,12 +112,35 @@ def load(bundle: Bundle) -> AuthenticityRecogniser:
         mixture=Mixture.from_arrays(arrays),
     )
     calibration = Calibration.from_numbers(recognition.calibration)
-    return AuthenticityRecogniser(scorer, calibration, side=crop_side(config, (0, *recognition.camera.shape)), tiles=config.tiles)
+    shape = tuple(recognition.camera.shape)
+    return AuthenticityRecogniser(scorer, calibration, shape=shape, side=crop_side(config, (0, *shape)), tiles=config.tiles)
 
 
 def crop_side(config: ManifoldConfig, shape: tuple[int, ...]) -> int:
     """Pixels of a crop of frames (n, H, W, 3): the DDPM's, or of a Stable Diffusion, which enlarges them itself, all there are."""
     return config.ddpm.side if config.prior == "ddpm" else min(shape[1:3]) // config.tiles
+
+
+def _swept(
+    prior: PixelPrior,
+    crops: NDArray[np.uint8],
+    real: NDArray[np.uint8],
+    noises: Tensor,
+    config: ManifoldConfig,
+    run_dir: Path,
+    seed: int,
+    say: Say,
+) -> list[Level]:
+    """Every alpha, judged on samples of the prior itself and as many held-out crops."""
+
+    def make() -> list[Level]:
+        say(f"judging {config.samples} samples of its own")
+        own = own_samples(prior, crops, config.samples, config.sampling_steps, seed)
+        chosen = numpy_generator(seed, "sweep").permutation(len(real))[: config.samples]
+        return sweep(prior, own, real[chosen], noises, config.weights, told=say)
+
+    settings = (config.ddpm.sha256(), config.samples, config.sampling_steps, config.noises, config.weights, seed)
+    return kept_sweep(run_dir, digest_of(f"{settings}", crops, real), make, say)
 
 
 def own_samples(prior: PixelPrior, crops: NDArray[np.uint8], count: int, steps: int, seed: int) -> NDArray[np.uint8]:
@@ -136,19 +161,11 @@ def on_real_frames(scorer: Scorer, real: NDArray[np.uint8], checked: ImageData, 
     )
 
 
-def few_shot(scorer: Scorer, config: ManifoldConfig, side: int, shape: tuple[int, ...], seed: int) -> Mixture | None:
-    """The mixture of the labelled frames that a configuration names; None without.
-
-    Raises:
-        AuthenticityError: its classes are not `real` and `generated`, or its frames are of another size than those of the camera.
-    """
-    if not config.labelled:
-        return None
-    data = read_images(config.labelled, side=min(shape[1:3]))
-    if set(data.classes) != set(CLASSES):
-        raise AuthenticityError(f"{config.labelled}: classes {', '.join(data.classes)}; valid: {', '.join(CLASSES)}")
-    labels = torch.from_numpy((data.labels == data.classes.index("generated")).astype(np.int64)).repeat_interleave(config.tiles**2)
-    crops = cut(data.frames, side, config.tiles)
+def few_shot(scorer: Scorer, labelled: ImageData, config: ManifoldConfig, side: int, seed: int) -> Mixture:
+    """The mixture of labelled frames, of the classes `real` and `generated`."""
+    made = labelled.labels == labelled.classes.index("generated")
+    labels = torch.from_numpy(made.astype(np.int64)).repeat_interleave(config.tiles**2)
+    crops = cut(labelled.frames, side, config.tiles)
     return fit_mixture(scorer.columns(crops), labels, frozen_features()(crops) if config.features else None, seed=seed)
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rl_core.training.seeding import numpy_generator
-from robot_bridge.auxiliary.monitoring.rfmamba.echoes import HEADER, Recordings, write_recordings
+from robot_bridge.auxiliary.monitoring.rfmamba.echoes import HEADER, Recordings, made_from, read_recordings, write_recordings
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import RadarError, RadarGeometry
 from sim_envs.sensors.humanoid import Build
 from sim_envs.sensors.motions import ACTIVITIES
@@ -33,10 +33,12 @@ def make(
     seed: int = 0,
     say: Callable[[str], None] = print,
 ) -> dict[str, float]:
-    """Records walking, standing, waving and falling people; another seed gives other people and another cell.
+    """Records walking, standing, waving and falling people; called again with equal settings it leaves what is there.
+
+    Another seed gives other people and another cell.
 
     Args:
-        out: folder of the recordings, a new one.
+        out: folder of the recordings; new, or made with these settings.
         people: how many; each does every activity equally often.
         recordings: of each person.
         frames: of a recording, ten a second.
@@ -49,22 +51,29 @@ def make(
         say: told what was done.
 
     Returns:
-        `recordings`, `frames`, `frames_per_s`.
+        `recordings`, `frames`, and of those made now `frames_per_s`.
 
     Raises:
-        RadarError: settings that cannot be; says which are valid. Or recordings are there already.
+        RadarError: settings that cannot be; says which are valid. Or `out` holds recordings of other settings.
     """
     out = Path(out)
+    settings = {
+        "maker": "simulated radar", "seed": seed, "people": people, "recordings": recordings, "frames": frames, "frequencies": frequencies,
+        "wall": wall, "snr_db": snr_db, "dropout": dropout, "waveform": waveform,
+    }  # fmt: skip
     if (out / HEADER).exists():
-        raise RadarError(f"{out}: holds recordings already, valid: a new folder")
+        if (found := made_from(out)) != settings:
+            raise RadarError(f"{out}: holds recordings of {found}; asked for: {settings}; valid: equal settings, or a new folder")
+        data = read_recordings(out)
+        say(f"{out}: {len(data)} recordings of {people} people are there already")
+        return {"recordings": len(data), "frames": len(data) * frames}
     begun = time.monotonic()
     data = simulate(
         people=people, recordings=recordings, frames=frames, frequencies=frequencies, wall=wall, snr_db=snr_db, dropout=dropout,
         waveform=waveform, seed=seed,
     )  # fmt: skip
     rate = len(data) * frames / (time.monotonic() - begun)
-    settings = {"people": people, "recordings": recordings, "wall": wall, "snr_db": snr_db, "dropout": dropout, "waveform": waveform}
-    write_recordings(data, out, {"maker": "simulated radar", "seed": seed, **settings})
+    write_recordings(data, out, settings)
     say(f"{out}: {len(data)} recordings of {people} people, {len(data) * frames} frames ({rate:.0f}/s)")
     return {"recordings": len(data), "frames": len(data) * frames, "frames_per_s": rate}
 

@@ -109,7 +109,8 @@ class Recordings:
         """
         length = self.geometry.frames
         if not 0 < frames <= length:
-            raise RadarError(f"windows of {frames} frames, valid: 1..{length}, the recordings' length")
+            longer = f"longer ones: `armstack aux data rfmamba --frames {frames}`"
+            raise RadarError(f"windows of {frames} frames, valid: 1..{length}, the recordings' length; {longer}")
         moving = self.echoes - self.backgrounds[:, None]
         starts = np.arange(length - frames + 1)
         cut = moving[:, starts[:, None] + np.arange(frames)].reshape(-1, frames, *self.geometry.shape[1:])
@@ -154,6 +155,20 @@ def write_recordings(data: Recordings, folder: Path, made_from: dict[str, Any]) 
         target.write((json.dumps(header, indent=1, sort_keys=True) + "\n").encode())
 
 
+def made_from(folder: Path) -> dict[str, Any]:
+    """What `write_recordings` was told of how the recordings of `folder` came about.
+
+    Raises:
+        RadarError: a header that is not readable; names it.
+    """
+    try:
+        return dict(json.loads((folder / HEADER).read_text())["made_from"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RadarError(
+            f"{folder / HEADER}: not readable: {error!r}; valid: a new folder, or one of `armstack aux data rfmamba`"
+        ) from error
+
+
 def read_recordings(folder: str | Path) -> Recordings:
     """Reads `write_recordings`'s folder.
 
@@ -180,7 +195,10 @@ def read_recordings(folder: str | Path) -> Recordings:
             values = {name: arrays[name] for name in _TYPES}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise RadarError(f"{folder / ARRAYS}: not readable: {error}; {expected}") from error
-    return Recordings(geometry=geometry, activities=activities, **values)
+    try:
+        return Recordings(geometry=geometry, activities=activities, **values)
+    except RadarError as error:
+        raise RadarError(f"{folder / ARRAYS}: {error}") from error
 
 
 def fingerprint(data: Recordings) -> str:

@@ -187,6 +187,9 @@ class HumanRadar(Protocol):
     activities: tuple[str, ...]
     current: int
     """Frame of the window that the answer is about: frames - 1 of a causal network; one of an earlier frame adds its latency."""
+    distance_error_95_m: float
+    """What it says how far the nearest joint is from an arm is no more than this above the truth, metres: in 95 of 100 windows of people
+    near by that it was not trained with. Infinite where that is not known."""
 
     def perceive(self, echo: NDArray[np.complex64], background: NDArray[np.complex64]) -> Person:
         """Judges one window.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -11,11 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rl_core.training.checkpoint import CheckpointStore
 from rl_core.training.seeding import preserved_rng, torch_generator
+from robot_bridge.auxiliary.kept_epochs import KeptEpochs
 from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Windows
 from robot_bridge.auxiliary.monitoring.rfmamba.network import Outputs, RadarNetwork
 from robot_bridge.auxiliary.monitoring.rfmamba.transformer import build_network
+from robot_bridge.auxiliary.told_progress import time_left
 
 Say = Callable[[str], None]
 _WARM_UP = 0.1
@@ -56,10 +60,18 @@ def loss_of(found: Outputs, joints: Tensor, activity: Tensor, body: Tensor, conf
     return loss if found.body is None else loss + config.segmentation_weight * F.binary_cross_entropy_with_logits(found.body, body)
 
 
-def fit(network: RadarNetwork, windows: Windows, config: RFMambaConfig, *, seed: int, say: Say = lambda text: None) -> Tensor:
+def fit(
+    network: RadarNetwork,
+    windows: Windows,
+    config: RFMambaConfig,
+    *,
+    seed: int,
+    say: Say = lambda text: None,
+    store: CheckpointStore | None = None,
+) -> Tensor:
     """Trains a network of `new_network` in place; returns the antennas' scale (antennas,), which belongs to it. See `minimise`."""
     scale = antenna_scale(windows.echoes)
-    minimise(network, lambda rows: normalised(windows.echoes[rows], scale), windows, config, seed=seed, say=say)
+    minimise(network, lambda rows: normalised(windows.echoes[rows], scale), windows, config, seed=seed, say=say, store=store)
     return scale
 
 
@@ -71,6 +83,7 @@ def minimise(
     *,
     seed: int,
     say: Say = lambda text: None,
+    store: CheckpointStore | None = None,
 ) -> None:
     """Trains in place.
 
@@ -80,15 +93,25 @@ def minimise(
         windows: to learn from.
         config: settings.
         seed: of the order.
-        say: told the loss of each epoch.
+        say: told the loss of each epoch, and how long the rest takes.
+        store: where whole epochs are kept, of a run with equal arguments; it goes on behind the last of them.
+
+    Raises:
+        CheckpointError: nothing that was kept can be read.
     """
     joints, activity = torch.from_numpy(windows.joints), torch.from_numpy(windows.activity)
     generator = torch_generator(seed, "order")
     optimizer = torch.optim.AdamW(network.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
     steps = config.epochs * math.ceil(len(windows) / config.batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
+    kept = KeptEpochs(store=store, parameters=list(network.parameters()), optimizer=optimizer, schedule=schedule)
+    first, more = kept.resume()
+    if first:
+        generator.set_state(more["generator"])
+        say(f"epoch {first}/{config.epochs}: found in the run's folder")
     network.train()
-    for epoch in range(config.epochs):
+    begun = time.monotonic()
+    for epoch in range(first, config.epochs):
         losses = []
         for batch in torch.randperm(len(windows), generator=generator).split(config.batch_size):
             rows = batch.numpy()
@@ -101,7 +124,9 @@ def minimise(
             optimizer.step()
             schedule.step()
             losses.append(float(loss.detach()))
-        say(f"epoch {epoch + 1}/{config.epochs}: loss {np.mean(losses):.4f}")
+        kept.keep(epoch + 1, {"generator": generator.get_state()})
+        left = time_left(time.monotonic() - begun, epoch + 1 - first, config.epochs - first)
+        say(f"epoch {epoch + 1}/{config.epochs}: loss {np.mean(losses):.4f}, about {left} left")
     network.eval()
 
 

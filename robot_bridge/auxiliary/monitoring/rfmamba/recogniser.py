@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from torch import Tensor
 
 from rl_core.bundle import Bundle, BundleError
 from rl_core.errors import ContractError
+from rl_core.training.checkpoint import CheckpointStore
 from robot_bridge.auxiliary.bundles import recogniser_bundle, recognition_of
 from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Recordings, fingerprint
@@ -22,8 +25,10 @@ from robot_bridge.auxiliary.monitoring.rfmamba.learning import Say, fit, new_net
 from robot_bridge.auxiliary.monitoring.rfmamba.network import Outputs, RadarNetwork
 from robot_bridge.auxiliary.monitoring.rfmamba.transformer import build_network
 from robot_bridge.auxiliary.protocols import Prediction
+from robot_bridge.auxiliary.run_folder import RunFolder
 
 _SCALE = "antenna_scale"
+_ERROR = "distance_error_95_m"
 _PLACES = ("transmitters", "receivers", "frequencies")
 
 
@@ -36,10 +41,20 @@ class RadarRecogniser:
         geometry: of the radar that it was trained for.
         activities: names.
         current: frame of a window that the answer is about.
+        distance_error_95_m: see `HumanRadar`.
     """
 
-    def __init__(self, network: RadarNetwork, scale: Tensor, geometry: RadarGeometry, activities: tuple[str, ...], current: int) -> None:
+    def __init__(
+        self,
+        network: RadarNetwork,
+        scale: Tensor,
+        geometry: RadarGeometry,
+        activities: tuple[str, ...],
+        current: int,
+        distance_error_95_m: float = math.inf,
+    ) -> None:
         self.geometry, self.activities, self.current = geometry, activities, current
+        self.distance_error_95_m = distance_error_95_m
         self._network, self._scale = network.eval(), scale
 
     @property
@@ -97,15 +112,23 @@ class RadarRecogniser:
 def train(data: Recordings, config: RFMambaConfig, run_dir: Path, *, seed: int, say: Say) -> Bundle:
     """Trains on the windows of most people, see `learning.fit`; what the rest say of it is the bundle's metrics.
 
+    Whole epochs are kept in `run_dir/training` until all are done; a run that is started again goes on there.
+
     Raises:
         RadarError: recordings of one person alone, or shorter than a window.
+        ArmstackError: the folder holds an unfinished run of other settings or data; says which.
     """
     seen, held = data.split((1 - config.held_out, config.held_out), seed)
     windows = seen.windows(config.frames, config.current)
     say(f"{len(windows)} windows of {config.frames} frames, {len(np.unique(seen.people))} people; {len(np.unique(held.people))} held out")
     network = new_network(windows, config, seed)
-    scale = fit(network, windows, config, seed=seed, say=say)
-    radar = RadarRecogniser(network, scale, windows.geometry, data.activities, config.current)
+    unfinished, data_hash = run_dir / "training", fingerprint(data)
+    RunFolder(unfinished, {"config": config.to_dict(), "seed": seed, "data": data_hash})
+    scale = fit(network, windows, config, seed=seed, say=say, store=CheckpointStore(unfinished))
+    shutil.rmtree(unfinished)
+    # Times would give equal runs bundles that differ.
+    judged = evaluate(RadarRecogniser(network, scale, windows.geometry, data.activities, config.current), held)
+    figures = {name: value for name, value in judged.items() if name not in ("ms_per_window", "latency_s")}
     places = {name: torch.tensor(getattr(windows.geometry, name), dtype=torch.float64) for name in _PLACES}
     return recogniser_bundle(
         "rfmamba",
@@ -113,10 +136,9 @@ def train(data: Recordings, config: RFMambaConfig, run_dir: Path, *, seed: int, 
         {**network.state_dict(), _SCALE: scale},
         classes=data.activities,
         arrays=places,
-        calibration={"period_s": windows.geometry.period_s},
-        data_fingerprint=fingerprint(data),
-        # A time would give equal runs bundles that differ.
-        metrics={f"held_out/{name}": value for name, value in evaluate(radar, held).items() if name != "ms_per_window"},
+        calibration={"period_s": windows.geometry.period_s, _ERROR: figures[_ERROR]},
+        data_fingerprint=data_hash,
+        metrics={f"held_out/{name}": value for name, value in figures.items()},
     )
 
 
@@ -151,4 +173,5 @@ def load(bundle: Bundle) -> RadarRecogniser:
         network.load_state_dict(weights)
     except RuntimeError as error:
         raise BundleError(f"bundle of rfmamba: weights do not fit its settings: {error}") from error
-    return RadarRecogniser(network, scale, geometry, made_for.classes, config.current)
+    error_m = made_for.calibration.get(_ERROR, math.inf)
+    return RadarRecogniser(network, scale, geometry, made_for.classes, config.current, error_m)

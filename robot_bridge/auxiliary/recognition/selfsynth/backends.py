@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from torch import Tensor
 
 from rl_core.bundle import Bundle, BundleError
+from rl_core.training.checkpoint import CheckpointStore
+from robot_bridge.auxiliary.bundles import fingerprint
 from robot_bridge.auxiliary.image_data import ImageData
 from robot_bridge.auxiliary.lmm.interface import LMM
 from robot_bridge.auxiliary.lmm.llava import LlavaLMM
@@ -18,6 +21,8 @@ from robot_bridge.auxiliary.lmm.visual_tokens import VisualTokens
 from robot_bridge.auxiliary.recognition.selfsynth.base_corpus import base_texts, vocabulary
 from robot_bridge.auxiliary.recognition.selfsynth.concepts import Concepts
 from robot_bridge.auxiliary.recognition.selfsynth.config import BaseConfig, SelfSynthConfig
+from robot_bridge.auxiliary.run_folder import RunFolder
+from robot_bridge.auxiliary.told_progress import ToldProgress
 from robot_bridge.auxiliary.vlm.interface import VLM
 
 Say = Callable[[str], None]
@@ -46,24 +51,59 @@ def language_model(config: SelfSynthConfig, vlm: VLM | None, visual: VisualToken
     return SmallLMM.load(config.weights, vlm, visual)
 
 
-def new_decoder(
-    vlm: VLM, visual: VisualTokens, described: ImageData, concepts: Concepts, config: BaseConfig, seed: int, say: Say = lambda text: None
+def kept_decoder(
+    folder: Path,
+    vlm: VLM,
+    visual: VisualTokens,
+    described: ImageData,
+    concepts: Concepts,
+    config: BaseConfig,
+    seed: int,
+    say: Say = lambda text: None,
 ) -> SmallLMM:
-    """A decoder that has learnt to describe drawn pictures; see `base_corpus`."""
+    """The decoder of `folder`, which has learnt to describe drawn pictures; made, and written there, if it is not there yet.
+
+    Args:
+        folder: of the decoder; a making that was stopped goes on behind its last whole epoch.
+        vlm: it sees through.
+        visual: of that VLM.
+        described: drawn pictures; see `base_corpus`.
+        concepts: of their classes.
+        config: settings.
+        seed: of everything.
+        say: told how far it is.
+
+    Raises:
+        ArmstackError: the folder holds a decoder of other settings or pictures; names what differs.
+        RecognitionError: pictures that cannot be described.
+    """
+    facts = {"base": config.to_dict(), "seed": seed, "described": fingerprint(described), "concepts": concepts.to_json()}
+    RunFolder(folder, {**facts, "model": vlm.identity, "grid": visual.grid})
+    place, store = folder / "decoder", CheckpointStore(folder / "epochs")
+    if not (place / "bundle.json").is_file():
+        _new_decoder(vlm, visual, described, concepts, config, seed, say, store).save(place)
+        shutil.rmtree(store.folder)
+    return SmallLMM.load(place, vlm, visual)
+
+
+def _new_decoder(
+    vlm: VLM,
+    visual: VisualTokens,
+    described: ImageData,
+    concepts: Concepts,
+    config: BaseConfig,
+    seed: int,
+    say: Say,
+    store: CheckpointStore,
+) -> SmallLMM:
     texts = base_texts(described, concepts, config, seed)
     model = SmallLMM(vlm, vocabulary(concepts, described), grid=visual.grid, visual=visual, seed=seed)
     say(f"base: {len(texts)} texts on {len(described)} pictures, {model.vocabulary.size} words")
-    rows = [row for row, _, _ in texts]
-    loss = model.sft(described.frames[rows], [text[1] for text in texts], [text[2] for text in texts], config.epochs, config.lr, seed=seed)
+    frames, (prompts, answers) = described.frames[[row for row, _, _ in texts]], zip(*(text[1:] for text in texts), strict=True)
+    told = ToldProgress(say, "base: steps")
+    loss = model.sft(frames, prompts, answers, config.epochs, config.lr, seed=seed, told=told, store=store)
     say(f"base: loss {loss:.3f}")
     return model
-
-
-def kept_decoder(folder: Path, make: Callable[[], SmallLMM], vlm: VLM, visual: VisualTokens) -> SmallLMM:
-    """The decoder of `folder`, made and written there if it is not there yet."""
-    if not (folder / "bundle.json").is_file():
-        make().save(folder)
-    return SmallLMM.load(folder, vlm, visual)
 
 
 def bundled(lmm: LMM, config: SelfSynthConfig) -> tuple[dict[str, Tensor], dict[str, Any]]:

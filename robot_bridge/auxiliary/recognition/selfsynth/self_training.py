@@ -24,7 +24,8 @@ from robot_bridge.auxiliary.recognition.selfsynth.rounds import (
     random_concepts,
     sampling_round,
 )
-from robot_bridge.auxiliary.recognition.selfsynth.run_folder import RunFolder
+from robot_bridge.auxiliary.run_folder import RunFolder
+from robot_bridge.auxiliary.told_progress import ToldProgress
 
 Say = Callable[[str], None]
 
@@ -58,7 +59,8 @@ class SelfTraining:
         say: told how far it is.
 
     Raises:
-        RecognitionError: classes without concepts, or a folder of another run.
+        RecognitionError: classes without concepts.
+        ArmstackError: a folder of another run; names what differs.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class SelfTraining:
 
     def evidence(self) -> Evidence:
         """Descriptions and concepts of every picture, by the base model."""
-        descriptions = self._kept.once("descriptions", lambda: describe(self.lmm, self.data.frames, self.config, self.seed))
+        descriptions = self._kept.once("descriptions", self._descriptions)
         informative = self._kept.once(
             "concepts", lambda: image_concepts(descriptions, self.data, self.concepts, self.encoder, self.config.tau)
         )
@@ -116,11 +118,16 @@ class SelfTraining:
         mixed = [text for text in mixed if text[2].strip()]  # a sampled description may be empty
         shown = self._views[[row for row, _, _ in mixed], generator.integers(0, self._views.shape[1], len(mixed))]
         prompts, answers = [query for _, query, _ in mixed], [answer for _, _, answer in mixed]
-        return self.lmm.sft(shown, prompts, answers, self.config.epochs, self.config.lr, seed=derive_seed(self.seed, "sft", number))
+        told, seed = ToldProgress(self._say, f"round {number}: steps"), derive_seed(self.seed, "sft", number)
+        return self.lmm.sft(shown, prompts, answers, self.config.epochs, self.config.lr, seed=seed, told=told)
+
+    def _descriptions(self) -> list[list[str]]:
+        return describe(self.lmm, self.data.frames, self.config, self.seed, ToldProgress(self._say, "descriptions: prompts"))
 
     def _pairs(self, number: int, found: Evidence) -> list[dict[str, object]]:
+        told = ToldProgress(self._say, f"round {number}: prompts")
         if number == 1:
-            pairs = first_round(self.lmm, self.data, found.used, self.config, self.seed)
+            pairs = first_round(self.lmm, self.data, found.used, self.config, self.seed, told)
         else:
-            pairs = sampling_round(self.lmm, self.data, found.used, self.concepts, self.encoder, self.config, self.seed, number)
+            pairs = sampling_round(self.lmm, self.data, found.used, self.concepts, self.encoder, self.config, self.seed, number, told)
         return [pair.to_json() for pair in pairs]

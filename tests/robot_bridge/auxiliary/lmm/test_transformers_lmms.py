@@ -36,13 +36,13 @@ def llama(**more: Any) -> dict[str, Any]:
     return sizes | dict(num_key_value_heads=2, max_position_embeddings=128, eos_token_id=1, bos_token_id=1, pad_token_id=1) | more
 
 
-def smollm_model() -> Any:
-    torch.manual_seed(0)
+def smollm_model(seed: int = 0) -> Any:
+    torch.manual_seed(seed)
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**llama())).eval()
 
 
-def llava_model() -> Any:
-    torch.manual_seed(0)
+def llava_model(seed: int = 0) -> Any:
+    torch.manual_seed(seed)
     vision = transformers.CLIPVisionConfig(
         hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=24, patch_size=8, projection_dim=8
     )
@@ -121,9 +121,23 @@ def test_a_saved_model_is_read_from_its_folder(tmp_path: Path, frames: np.ndarra
     assert llava.generate(frames, [QUESTION] * 3) == LlavaLMM(llava_model(), tokenizer(), r=4).generate(frames, [QUESTION] * 3)
 
 
+def test_the_identity_tells_models_of_equal_size_apart() -> None:
+    first, again, other = (LlavaLMM(llava_model(seed), tokenizer(), r=4, seed=lora) for seed, lora in ((0, 0), (0, 1), (1, 0)))
+    assert first.identity == again.identity != other.identity  # what is tuned is no part of it
+    smol, another = (SmolLMM(smollm_model(seed), tokenizer(), tiny_vlm(), grid=2, r=4) for seed in (0, 1))
+    assert smol.identity != another.identity
+
+
 def test_absent_weights_say_what_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(LMMError, match=r"no LLaVA at .*valid: a folder with config.json, model.safetensors.*llava-1.5-7b-hf"):
+    with pytest.raises(LMMError, match=r"no LLaVA at .*: no such folder; valid: a folder with config.json, model.safetensors.*-7b-hf"):
         LlavaLMM.from_folder(str(tmp_path / "nothing"))
+    with pytest.raises(LMMError, match=r"no SmolLM2: field weights \(--config.weights\) is empty; valid"):
+        SmolLMM.from_folder("", tiny_vlm())
+    smollm_model().save_pretrained(tmp_path / "pickled", max_shard_size="1GB")
+    (tmp_path / "pickled" / "model.safetensors").unlink()
+    torch.save(smollm_model().state_dict(), tmp_path / "pickled" / "pytorch_model.bin")
+    with pytest.raises(LMMError, match="no SmolLM2 at .*pickled"):  # weights are never unpickled
+        SmolLMM.from_folder(str(tmp_path / "pickled"), tiny_vlm())
     with pytest.raises(LMMError, match=r"no SmolLM2 at .*SmolLM2-135M-Instruct"):
         SmolLMM.from_folder(str(tmp_path), tiny_vlm())
 

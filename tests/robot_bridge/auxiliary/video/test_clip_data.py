@@ -26,6 +26,8 @@ def test_clips_are_made_once_and_what_is_missing_is_made_again(tmp_path: Path) -
     assert first.frames.shape == (44, 2, 32, 32, 3) and (first.lengths == 2).all() and len(set(first.meanings)) == 44
     assert np.array_equal(first.groups, np.arange(44) // 2) and 0 < first.ordered.sum() < 44
     (tmp_path / "clips" / "clips-0001.npz").unlink()
+    with pytest.raises(VideoError, match=r"npz hold 40 clips, clips.json says 44; make the data again with the same settings"):
+        read_clips(tmp_path / "clips")
     assert small(tmp_path / "clips")["clips/drawn"] == 4
     again = read_clips(tmp_path / "clips")
     assert np.array_equal(first.frames, again.frames) and first.sentences == again.sentences

@@ -34,6 +34,7 @@ def test_data_train_eval(cli: Cli, tmp_path: Path, tiny: None, monkeypatch: pyte
     monkeypatch.setattr(tempme, "vlm_at", speaking_model)
     made = cli("aux", "data", "tempme", "--out", tmp_path / "clips", "--clips", 8, "--frames", 2, "--size", 32, "--json")
     assert made.status == 0 and made.figures["clips/drawn"] == 8, made.err
+    (tmp_path / "vlm").mkdir()
     schedule = ("--config.schedule.clip-blocks", 1, "--config.schedule.groups", 2)
     options = ("--config.vlm", tmp_path / "vlm", "--config.frames", 2, "--config.epochs", 1, "--config.batch", 4, *schedule)
     trained = cli("aux", "train", "tempme", "--data", tmp_path / "clips", "--run-dir", tmp_path / "run", *options, "--json")

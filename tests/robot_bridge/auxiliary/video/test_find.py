@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from rl_core.data.formats import write_dataset
+from robot_bridge.auxiliary.video import hit_film
 from robot_bridge.auxiliary.video.tempme import ClipSearcher
 from tests.robot_bridge.auxiliary.fakes import small_bundle
 from tests.robot_bridge.auxiliary.video.colour_clips import film
@@ -100,9 +101,51 @@ def test_what_cannot_be_done_is_said(find, folder: Path, tmp_path: Path) -> None
         (find("a red mug", "--top", 0), "--top 0"),
         (find("a red mug", "--video", tmp_path / "a.gif"), "the ending is '.gif', valid: .mp4"),
         (find("a red mug " * 20), "tokens with SOS and EOT"),
+        *((find("a red mug", "--fps", fps), "valid: 1 or more, 1 or more, 0 to 1000") for fps in ("nan", "inf", "1e9", "-1")),
     ):
         assert outcome.status == 2 and says in outcome.err, outcome.err
     assert "words that the model does not know: elephant" in find("a red elephant").err
+    assert "the model does not know" not in find("a red elephant", where=tmp_path / "none").err  # its words would hide the error
+
+
+def test_a_damaged_recording_is_named_and_the_others_are_searched(find, folder: Path) -> None:
+    damaged = folder / "deep" / "damaged.hdf5"
+    damaged.parent.mkdir()
+    damaged.write_bytes((folder / "one.hdf5").read_bytes()[:3000])
+    outcome = find("a blue mug then red", "--top", 1)
+    assert outcome.status == 1 and outcome.figures["hits"][0]["episode"] == "demo_1", outcome.err
+    assert outcome.figures["unreadable"] == [str(damaged)] and outcome.figures["clips"] == 8
+    assert "truncated, damaged or not HDF5" in outcome.err and "not searched, as they cannot be read" in outcome.err
+    alone = find("a red mug", where=damaged.parent)
+    assert alone.status == 2 and "no clips: 1 of 1 recordings cannot be read" in alone.err
+
+
+def test_links_back_into_the_folder_find_nothing_twice(find, folder: Path) -> None:
+    (folder / "again").symlink_to(folder)
+    (folder / "a_link.hdf5").symlink_to(folder / "one.hdf5")
+    (folder / "loop").symlink_to(folder / "loop")
+    figures = find("a blue mug then red").figures
+    assert (figures["recordings"], figures["clips"]) == (2, 8)
+    assert {hit["file"] for hit in figures["hits"]} == {str(folder / "one.hdf5"), str(folder / "bag")}
+
+
+def test_each_recording_is_read_once_for_all_its_hits(find, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find("a red mug")
+    read: list[str] = []
+    real = hit_film.films
+    monkeypatch.setattr(hit_film, "films", lambda source, period_ns: read.append(source.name) or real(source, period_ns))
+    outcome = find("a red mug", "--top", 8, "--video", tmp_path / "found.mp4", "--sheet", tmp_path / "found.png")
+    assert outcome.status == 0 and sorted(read) == ["bag", "one.hdf5"]
+    assert Image.open(tmp_path / "found.png").size == (8 * 192, 8 * (192 + 18))
+
+
+def test_an_absent_package_names_the_extra(find, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(self: ClipSearcher, frames: np.ndarray) -> np.ndarray:
+        raise ImportError("libcudart.so: cannot open shared object file")
+
+    monkeypatch.setattr(ClipSearcher, "clip_vector", absent)
+    outcome = find("a red mug")
+    assert outcome.status == 2 and "pip install 'armstack[vlm]'" in outcome.err and "libcudart.so" in outcome.err
 
 
 def test_nothing_in_the_index_is_pickled(find, folder: Path) -> None:

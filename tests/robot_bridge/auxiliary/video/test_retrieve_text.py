@@ -12,6 +12,7 @@ from rl_core.data.formats import read_dataset, write_dataset
 from rl_core.strap.embedding import Embedding
 from rl_core.strap.indexing import build_index
 from robot_bridge.auxiliary.video.text_scorer import TextScorer, narrow
+from tests.robot_bridge.auxiliary.fakes import small_bundle
 from tests.robot_bridge.auxiliary.video.colour_clips import film, loaded
 from tests.robot_bridge.auxiliary.video.recorded import dataset
 from tests.robot_bridge.command_line import Cli
@@ -48,6 +49,11 @@ def test_only_what_fits_the_text_is_searched(cli: Cli, given: Path, searcher_bun
     ):
         refused = cli("retrieve", *paths, *features, *options, "--out", given / "other.hdf5")
         assert refused.status == 2 and says in refused.err, refused.err
+
+    wrong = ("--text", "a green mug", "--clips-bundle", small_bundle(given / "other"))
+    refused = cli("retrieve", *paths[:4], "--index", given / "untouched", *features, *wrong, "--out", given / "other.hdf5")
+    assert refused.status == 2 and "bundle of method 'brightness', valid: tempme" in refused.err, refused.err
+    assert not (given / "untouched").exists()  # known before the corpus is embedded
 
 
 def test_frames_around_what_happens_score_highest_and_vectors_are_kept(

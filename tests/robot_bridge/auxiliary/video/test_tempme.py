@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from rl_core.bundle import Bundle
+from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.registry import find_method
 from robot_bridge.auxiliary.stamped import StampedRecogniser
 from robot_bridge.auxiliary.video import tempme
@@ -52,6 +53,25 @@ def test_a_bundle_gives_the_encoder_back_whatever_the_seed(searcher_bundle: Path
 def test_training_is_the_same_twice(tiny: None, tmp_path: Path) -> None:
     one, two = (trained(tmp_path / name, epochs=2) for name in "ab")
     assert all(torch.equal(one.weights[name], two.weights[name]) for name in one.weights)
+
+
+def test_a_stopped_training_goes_on_and_ends_as_one_that_was_not(tiny: None, tmp_path: Path) -> None:
+    whole = trained(tmp_path / "whole", epochs=5)
+    run, said, settings = tmp_path / "run", [], CONFIG.override(epochs=5)  # type: ignore[var-annotated]
+
+    def stop(line: str) -> None:
+        if line.startswith("epoch 3/5"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tempme.train(colour_clips(), settings, run, seed=0, say=stop)
+    with pytest.raises(ArmstackError, match="training: a run with another config, seed; valid: equal settings and data"):
+        tempme.train(colour_clips(), settings.override(lr=0.1), run, seed=1, say=said.append)
+    again = tempme.train(colour_clips(), settings, run, seed=0, say=said.append)
+    told = [line for line in said if line.startswith("epoch ")]
+    assert told[0].startswith("epoch 3/5: found in the run's folder") and len(told) == 3 and told[1].endswith(" s left")
+    assert all(torch.equal(whole.weights[name], again.weights[name]) for name in whole.weights)
+    assert whole.metrics == again.metrics and sorted(place.name for place in run.iterdir()) == ["tokens"]
 
 
 def test_tome_costs_as_much_as_the_schedule_or_a_little_more(tiny: None, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
-from robot_bridge.auxiliary.monitoring.manifold.pixels import as_crops, cut, standardise, tone
+from robot_bridge.auxiliary.monitoring.manifold.pixels import as_crops, cut, put_back, standardise, tone
 from tests.robot_bridge.auxiliary.monitoring.manifold.priors import real_frames
 
 
@@ -48,3 +48,16 @@ def test_what_is_generated_gets_the_tone_of_real_crops() -> None:
     for ours, theirs in zip(tone(made), tone(like), strict=True):
         assert torch.allclose(ours, theirs, rtol=0.02, atol=0.5)
     assert torch.nn.functional.cosine_similarity(standardise(made), images - images.mean(dim=1, keepdim=True)).min() > 0.99
+
+
+@pytest.mark.parametrize(("height", "width", "tiles"), [(32, 48, 1), (32, 32, 2), (48, 32, 2)])
+def test_what_is_put_back_is_cut_out_again(height: int, width: int, tiles: int) -> None:
+    rng = np.random.default_rng(0)
+    frames = rng.integers(0, 256, (3, height, width, 3), dtype=np.uint8)
+    crops = rng.integers(0, 256, (3 * tiles**2, 8, 8, 3), dtype=np.uint8)
+    found = put_back(crops, frames, tiles)
+    assert np.array_equal(cut(found, 8, tiles), crops)
+    edge = (max(height, width) - min(height, width)) // 2
+    around = (found[:, :edge], frames[:, :edge]) if height > width else (found[:, :, :edge], frames[:, :, :edge])
+    assert np.array_equal(*around) and not np.array_equal(found, frames)
+    assert cut(put_back(crops, frames[:, :27, :27], tiles), 8, tiles).shape == crops.shape  # no multiple of the crops' pixels

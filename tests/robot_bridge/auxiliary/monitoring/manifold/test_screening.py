@@ -7,13 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from rl_core.contract import Action, Channel, RobotContract
 from rl_core.data.episode import Dataset, Episode
 from rl_core.data.formats import read_dataset, write_dataset
+from robot_bridge.auxiliary.image_data import ImageDataError
 from robot_bridge.auxiliary.monitoring.manifold import training
+from robot_bridge.auxiliary.monitoring.manifold.calibration import Calibration
 from robot_bridge.auxiliary.monitoring.manifold.config import ManifoldConfig
-from robot_bridge.auxiliary.monitoring.manifold.screening import FRAMES
+from robot_bridge.auxiliary.monitoring.manifold.dataset_frames import FRAMES
+from robot_bridge.auxiliary.monitoring.manifold.frames import read_frames
+from robot_bridge.auxiliary.monitoring.manifold.screening import SHOWN, screen
+from robot_bridge.dataset_authenticity import read_detector
 from tests.robot_bridge.auxiliary.monitoring.manifold.priors import flat_frames, real_frames
 from tests.robot_bridge.command_line import Cli
 
@@ -86,7 +92,62 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_judged(cli: Cli, bu
     outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", file)
     assert outcome.status == 2 and "exists already; a dataset is replaced with --overwrite" in outcome.err
     outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", file, "--overwrite")
-    assert outcome.status == 1 and [each.uuid for each in read_dataset(file).episodes] == [f"episode-{index}" for index in range(1, 5)]
+    assert outcome.status == 2 and "is the dataset that is read" in outcome.err and len(read_dataset(file)) == 5
+    for _ in range(2):
+        outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", tmp_path / "clean.hdf5", "--overwrite")
+        assert outcome.status == 1
+    assert [each.uuid for each in read_dataset(tmp_path / "clean.hdf5").episodes] == [f"episode-{index}" for index in range(1, 5)]
+
+
+def test_a_copy_that_leaves_nothing_out_says_that_it_is_still_suspicious(
+    cli: Cli, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each episode lies within its own share, and all together do not within theirs."""
+    monkeypatch.setattr(Calibration, "allowed_share", lambda self, counts, tests=1, level=0.01: 1.0 if len(counts) == 1 else 0.0)
+    file = write_dataset(dataset(imagined=(0,)), tmp_path / "replay.hdf5")
+    outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", tmp_path / "clean.hdf5", "--json")
+    cleaned = outcome.figures["cleaned"]
+    assert outcome.status == 1 and (cleaned["episodes"], cleaned["left_out"], cleaned["suspicious_channels"]) == (5, 0, ["front"])
+    said = [finding for finding in outcome.figures["findings"] if finding["subject"].startswith("copy ")]
+    assert len(said) == 1 and said[0]["level"] == "error" and "so nothing was left out" in said[0]["found"]
+    assert "5 of 5 episodes; no episode is suspicious by itself" in " ".join(outcome.err.split())
+
+
+def test_a_format_that_cannot_hold_the_copy_is_refused_before_anything_is_judged(
+    cli: Cli, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robot_bridge.dataset_authenticity.screen", None)
+    monkeypatch.setattr("robot_bridge.dataset_authenticity.losses", lambda writer, data: {"meta": "is dropped"})
+    file = write_dataset(dataset(imagined=(0,)), tmp_path / "replay.hdf5")
+    outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", tmp_path / "clean")
+    assert outcome.status == 2 and "cannot hold meta (is dropped); valid: " in outcome.err and "clean.hdf5" in outcome.err
+
+
+def test_the_most_suspicious_frames_come_on_a_sheet(cli: Cli, bundle: Path, tmp_path: Path) -> None:
+    file = write_dataset(dataset(imagined=(1, 3)), tmp_path / "replay.hdf5")
+    outcome = cli("doctor", file, "--authenticity", bundle, "--sheet", tmp_path / "sheet.png", "--json")
+    assert outcome.figures["sheet"] == str(tmp_path / "sheet.png")
+    with Image.open(tmp_path / "sheet.png") as picture:
+        assert picture.size == (6 * 192, 4 * 222)
+    recogniser, made_for = (lambda found: (found.recogniser, found.made_for))(read_detector(bundle))
+    suspects = screen(dataset(imagined=(1, 3)), recogniser, made_for).suspects
+    assert len(suspects) == SHOWN and {each.uuid for each in suspects} <= {"episode-1", "episode-3"}
+    assert [each.deviations for each in suspects] == sorted((each.deviations for each in suspects), reverse=True)
+    first = suspects[0]
+    stored = dataset(imagined=(1, 3)).episodes[int(first.uuid[-1])].observations["front"][first.step]
+    assert np.array_equal(first.frame, stored[::-1])  # the channel stands on its head
+    assert recogniser.predict(first.frame[None]).values["deviations"][0] == pytest.approx(first.deviations, abs=1e-4)
+
+
+def test_no_sheet_where_nothing_is_flagged_or_asked_wrongly(
+    cli: Cli, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_dataset(dataset(imagined=()), tmp_path / "replay.hdf5")
+    assert "the ending is '.jpg', valid: .png" in cli("doctor", file, "--authenticity", bundle, "--sheet", tmp_path / "sheet.jpg").err
+    assert "valid with --authenticity" in cli("doctor", file, "--sheet", tmp_path / "sheet.png").err
+    monkeypatch.setattr(Calibration, "excess", lambda self, frames: frames * 0 - 1)
+    outcome = cli("doctor", file, "--authenticity", bundle, "--sheet", tmp_path / "sheet.png")
+    assert "no frame looks generated" in " ".join(outcome.err.split()) and not (tmp_path / "sheet.png").exists()
 
 
 def test_nothing_is_written_where_all_is_imagined(cli: Cli, bundle: Path, tmp_path: Path) -> None:
@@ -104,5 +165,25 @@ def test_wrong_calls_say_what_is_valid(cli: Cli, bundle: Path, tmp_path: Path) -
     file = write_dataset(Dataset(contract=small, episodes=tuple(kept)), tmp_path / "small.hdf5")
     outcome = cli("doctor", file, "--authenticity", bundle)
     assert outcome.status == 2 and "nothing to judge (wrist: shape (8, 8, 3), the bundle needs (16, 16, 3))" in outcome.err
+    outcome = cli("doctor", file, "--authenticity", bundle.parent)
+    assert outcome.status == 2 and f"valid: {bundle}, which is one" in outcome.err
+    assert "valid: RUN/bundle, as `armstack aux train manifold` writes it" in cli("doctor", file, "--authenticity", tmp_path).err
     assert "valid with a dataset, found no target" in cli("doctor", "--authenticity", bundle).err
     assert "valid with --authenticity" in cli("doctor", file, "--cleaned", tmp_path / "x.hdf5").err
+
+
+def test_a_dataset_is_read_as_frames_of_its_camera(tmp_path: Path) -> None:
+    whole = dataset(())
+    front = replace(CONTRACT, observation=CONTRACT.observation[:2])
+    kept = tuple(replace(each, observations={k: each.observations[k] for k in ("eef_pos", "front")}) for each in whole.episodes)
+    found = read_frames(write_dataset(Dataset(contract=front, episodes=kept), tmp_path / "front.hdf5"))
+    assert found.frames.shape == (5 * FRAMES, 16, 16, 3) and found.classes == ("front",)
+    assert np.array_equal(np.bincount(found.instances), [FRAMES] * 5)  # an episode is one scene
+    assert np.array_equal(found.frames[0], kept[0].observations["front"][0][::-1])  # the channel stands on its head
+    with pytest.raises(
+        ImageDataError, match=r"image channels: front \(16, 16, 3\), wrist \(8, 8, 3\); valid: one or more, all of one size"
+    ):
+        read_frames(write_dataset(whole, tmp_path / "both.hdf5"))
+    (tmp_path / "notes.txt").write_text("no dataset")
+    with pytest.raises(ImageDataError, match="is a file and no dataset; valid: "):
+        read_frames(tmp_path / "notes.txt")

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from rl_core.bundle import Bundle, BundleError
-from robot_bridge.auxiliary.monitoring.manifold.bundled_prior import prior_of
+from robot_bridge.auxiliary.monitoring.manifold.bundled_prior import prior_of, stable_diffusion
 from robot_bridge.auxiliary.monitoring.manifold.config import ManifoldConfig
 from robot_bridge.auxiliary.monitoring.manifold.criterion import spherical_noises, step_of, terms
 from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
@@ -133,6 +133,12 @@ def test_without_weights_or_diffusers_it_says_what_is_needed(tmp_path: Path, mon
     monkeypatch.setitem(sys.modules, "diffusers", SimpleNamespace(StableDiffusionPipeline=Missing))  # type: ignore[arg-type]
     with pytest.raises(AuthenticityError, match="no Stable Diffusion at .*model_index.json found.*valid: a folder with"):
         StableDiffusionPrior.from_folder(str(tmp_path), Colours())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("named", "missing"), [({}, "diffusion-weights"), ({"diffusion_weights": "sd"}, "clip")])
+def test_folders_that_are_not_named_are_called_by_their_options(named: dict[str, str], missing: str) -> None:
+    with pytest.raises(AuthenticityError, match=f"--config.{missing} is empty; .* needs --config.diffusion-weights .* and --config.clip"):
+        stable_diffusion(ManifoldConfig(prior="stable-diffusion", **named))
 
 
 def test_a_bundle_names_the_weights_it_was_made_with(tmp_path: Path) -> None:

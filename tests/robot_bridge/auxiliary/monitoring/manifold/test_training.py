@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +13,14 @@ from PIL import Image
 
 from rl_core.bundle import Bundle
 from rl_core.training.config import ConfigError
-from robot_bridge.auxiliary.image_data import ImageData
+from robot_bridge.auxiliary.image_data import ImageData, ImageDataError
 from robot_bridge.auxiliary.monitoring.manifold import training
 from robot_bridge.auxiliary.monitoring.manifold.config import ManifoldConfig
 from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
 from robot_bridge.auxiliary.monitoring.manifold.evaluation import average_precision, evaluate
+from robot_bridge.auxiliary.monitoring.manifold.frames import read_frames
 from robot_bridge.auxiliary.monitoring.manifold.recogniser import AuthenticityRecogniser
-from robot_bridge.auxiliary.monitoring.manifold.scoring import OF_PRIOR
+from robot_bridge.auxiliary.monitoring.manifold.scoring import OF_PRIOR, frozen_features
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
 from tests.robot_bridge.auxiliary.monitoring.manifold.priors import flat_frames, real_frames
 
@@ -68,7 +70,7 @@ def test_frames_of_the_objects_that_were_seen_neither_set_nor_check_the_threshol
 def test_a_prior_that_is_trained_is_kept_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     first = trained(CONFIG, tmp_path)
-    monkeypatch.setattr("robot_bridge.auxiliary.monitoring.manifold.bundled_prior.train_ddpm", None)
+    monkeypatch.setattr("robot_bridge.auxiliary.monitoring.manifold.kept.DDPMTraining", None)
     again = trained(CONFIG.override(alpha=0.5), tmp_path, said)
     assert torch.equal(first.weights["first.weight"], again.weights["first.weight"]) and "sweep" not in again.arrays
     assert any("there already" in line for line in said)
@@ -84,7 +86,10 @@ def test_a_prior_that_is_trained_is_kept_for_the_next_run(tmp_path: Path, monkey
 def test_terms_and_baselines_are_thresholded_the_same_way(score: str, tmp_path: Path) -> None:
     recogniser = saved(trained(CONFIG.override(score=score, alpha=0.4), tmp_path), tmp_path / "bundle")
     figures = evaluate(recogniser, DATA)
-    assert set(figures) == {"false_positive_rate", "ms_per_frame"} and 0 < figures["false_positive_rate"] < 0.5
+    assert (
+        set(figures) == {"real_frames", "generated_frames", "false_positive_rate", "ms_per_frame"}
+        and 0 < figures["false_positive_rate"] < 0.5
+    )
 
 
 def test_flat_frames_are_found_by_their_contrast(tmp_path: Path) -> None:
@@ -99,9 +104,25 @@ def test_flat_frames_are_found_by_their_contrast(tmp_path: Path) -> None:
     figures = evaluate(recogniser, both)
     assert figures["detected"] == 1 and figures["auroc"] > 0.99 and figures["average_precision"] > 0.99
     assert figures["accuracy"] > 0.7 and figures["false_positive_rate"] < 0.4
-    assert evaluate(recogniser, both.only(("generated",))).keys() == {"detected", "ms_per_frame"}
+    assert (figures["real_frames"], figures["generated_frames"]) == (len(DATA), 30)
+    alone = evaluate(recogniser, both.only(("generated",)))
+    assert alone.keys() == {"real_frames", "generated_frames", "detected", "ms_per_frame"} and alone["real_frames"] == 0
     with pytest.raises(AuthenticityError, match="no frames to evaluate on"):
         evaluate(recogniser, both.select(np.zeros(len(both), bool)))
+
+
+@pytest.mark.parametrize("classes", [("real", "generatd"), ("real", "fake"), ("nut", "Generated")])
+def test_a_misspelled_class_is_not_taken_as_real(classes: tuple[str, ...], tmp_path: Path) -> None:
+    recogniser = saved(trained(CONFIG.override(score="contrast", alpha=0.4), tmp_path), tmp_path / "bundle")
+    with pytest.raises(AuthenticityError, match=f"is {classes[1]} real or generated. valid: the classes real and generated"):
+        evaluate(recogniser, replace(DATA, classes=classes))
+    assert evaluate(recogniser, replace(DATA, classes=("nut", "generated")))["generated_frames"] == len(DATA) / 2
+
+
+def test_frames_of_another_size_are_not_judged(tmp_path: Path) -> None:
+    recogniser = saved(trained(CONFIG.override(score="contrast", alpha=0.4), tmp_path), tmp_path / "bundle")
+    with pytest.raises(AuthenticityError, match="data: frames of 32 x 32 pixels; valid: 16 x 16, those of the camera"):
+        evaluate(recogniser, real_frames(side=32))
 
 
 def test_tiles_show_where(tmp_path: Path) -> None:
@@ -124,15 +145,38 @@ def labelled_folder(folder: Path, count: int = 8) -> Path:
 def test_a_few_labels_make_a_mixture_that_goes_with_the_bundle(tmp_path: Path) -> None:
     config = CONFIG.override(labelled=str(labelled_folder(tmp_path / "labelled")), alpha=0.4)
     bundle = trained(config, tmp_path)
-    direct = training.few_shot(replace(training.load(bundle).scorer, mixture=None), config, 8, DATA.frames.shape, 3)
+    direct = training.few_shot(replace(training.load(bundle).scorer, mixture=None), read_frames(config.labelled), config, 8, 3)
     recogniser = saved(bundle, tmp_path / "bundle")
-    assert recogniser.scorer.mixture is not None and direct is not None
+    assert recogniser.scorer.mixture is not None
     for name, tensor in direct.arrays().items():
         assert torch.equal(recogniser.scorer.mixture.arrays()[name], tensor)
     recogniser.predict(DATA.frames[:3]).check(3, ("real", "generated"))
-    with pytest.raises(AuthenticityError, match="classes generated, true; valid: real, generated"):
-        (tmp_path / "labelled" / "real").rename(tmp_path / "labelled" / "true")
-        trained(config, tmp_path)
+
+
+def test_labelled_frames_that_cannot_be_used_are_found_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robot_bridge.auxiliary.monitoring.manifold.kept.DDPMTraining", None)
+    few = labelled_folder(tmp_path / "few", count=4)
+    large = labelled_folder(tmp_path / "large")
+    for file in large.rglob("*.png"):
+        Image.open(file).resize((32, 24)).save(file)
+    wrong = labelled_folder(tmp_path / "wrong")
+    (wrong / "real").rename(wrong / "true")
+    for folder, error, message in (
+        (tmp_path / "nope", ImageDataError, "nope: no such file or folder"),
+        (few, AuthenticityError, "4 real and 4 generated crops with a label; valid: 5 or more of each"),
+        (large, AuthenticityError, "large: frames of 32 x 24 pixels; valid: 16 x 16"),
+        (wrong, AuthenticityError, "classes generated, true; valid: real, generated"),
+    ):
+        with pytest.raises(error, match=message):
+            trained(CONFIG.override(labelled=str(folder)), tmp_path)
+
+
+def test_a_missing_extra_is_found_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    frozen_features.cache_clear()
+    with pytest.raises(AuthenticityError, match=r"image features need onnxruntime \(.*\): pip install 'armstack\[vlm\]'"):
+        trained(CONFIG.override(score="rigid"), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_small_frames_and_settings_out_of_range_are_refused(tmp_path: Path) -> None:

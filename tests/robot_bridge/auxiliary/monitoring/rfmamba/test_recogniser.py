@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 import torch
 
 from rl_core.bundle import Bundle, BundleError
-from rl_core.errors import ContractMismatch
+from rl_core.errors import ArmstackError, ContractMismatch
+from robot_bridge.auxiliary.monitoring.rfmamba.baselines import Answers
 from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echo_data import simulate
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Recordings
-from robot_bridge.auxiliary.monitoring.rfmamba.evaluation import evaluate
+from robot_bridge.auxiliary.monitoring.rfmamba.evaluation import evaluate, pose_figures
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import HumanRadar, RadarError
 from robot_bridge.auxiliary.monitoring.rfmamba.recogniser import RadarRecogniser, train
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
@@ -87,6 +89,47 @@ def test_recordings_of_another_radar_are_refused(radar: RadarRecogniser, recordi
     assert "mpjpe_wall_m" not in figures and figures["mpjpe_free_m"] == figures["mpjpe_m"]
 
 
+def test_a_stopped_training_goes_on_and_ends_as_one_that_was_not(
+    bundle: Bundle, recordings: Recordings, tiny: RFMambaConfig, tmp_path: Path
+) -> None:
+    said: list[str] = []
+
+    def stop(line: str) -> None:
+        if line.startswith("epoch 1/2"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recordings, tiny, tmp_path, seed=0, say=stop)
+    with pytest.raises(ArmstackError, match="a run with another seed; valid: equal settings and data"):
+        train(recordings, tiny, tmp_path, seed=1, say=said.append)
+    again = train(recordings, tiny, tmp_path, seed=0, say=said.append)
+    told = [line for line in said if line.startswith("epoch ")]
+    assert len(told) == 2 and told[0] == "epoch 1/2: found in the run's folder" and told[1].endswith("about 0 s left")
+    assert all(torch.equal(values, again.weights[name]) for name, values in bundle.weights.items())
+    assert bundle.metrics == again.metrics and not list(tmp_path.iterdir())
+
+
+def test_a_bundle_says_how_far_its_distances_are_off(bundle: Bundle, radar: RadarRecogniser) -> None:
+    assert (
+        radar.distance_error_95_m == bundle.config["calibration"]["distance_error_95_m"] == bundle.metrics["held_out/distance_error_95_m"]
+    )
+    without = dataclasses.replace(bundle, config={**bundle.config, "calibration": {"period_s": 0.1}})
+    assert load_auxiliary(find_method("rfmamba"), without).distance_error_95_m == math.inf
+
+
+def test_the_error_of_distances_is_of_the_nearer_half(recordings: Recordings) -> None:
+    """A radar that puts everybody in one place is off by most where somebody is near."""
+    windows = recordings.windows(4, 3)
+    joints = torch.from_numpy(windows.joints)
+    activity = torch.full((len(windows),), -1)
+    assert pose_figures(Answers(joints=joints, activity=activity), windows)["distance_error_95_m"] == 0.0
+    further = joints + torch.tensor([1.0, 0.0, 0.0])  # people are in front of the arm
+    assert 0.5 < pose_figures(Answers(joints=further, activity=activity), windows)["distance_error_95_m"] <= 1.0
+    farthest = joints[joints[:, :, 0].amin(dim=1).argmax()].expand_as(joints)
+    near = windows.joints[:, :, 0].min(axis=1)
+    assert pose_figures(Answers(joints=farthest, activity=activity), windows)["distance_error_95_m"] > 0.9 * (np.median(near) - near.min())
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -104,8 +147,10 @@ def test_from_data_to_figures(cli: Cli, tmp_path: Path) -> None:
     small = ("--people", "2", "--recordings", "4", "--frames", "4", "--wall", "0.5")
     made = cli("aux", "data", "rfmamba", "--out", tmp_path / "data", *small, "--seed", "1", "--json")
     assert made.status == 0 and made.figures["frames"] == 32, made.err
-    again = cli("aux", "data", "rfmamba", "--out", tmp_path / "data", *small, "--json")
-    assert again.status != 0 and "holds recordings already, valid: a new folder" in again.err
+    again = cli("aux", "data", "rfmamba", "--out", tmp_path / "data", *small, "--seed", "1", "--json")
+    assert again.status == 0 and again.figures["frames"] == 32 and "are there already" in again.err
+    other = cli("aux", "data", "rfmamba", "--out", tmp_path / "data", *small, "--seed", "2", "--json")
+    assert other.status != 0 and "'seed': 1" in other.err and "valid: equal settings, or a new folder" in other.err
     run = tmp_path / "run"
     quick = ("--config.epochs", "1", "--config.network.widths", "4", "4", "--config.network.head", "8", "--config.network.states", "2")
     trained = cli("aux", "train", "rfmamba", "--data", tmp_path / "data", "--run-dir", run, *quick, "--json")
@@ -114,3 +159,4 @@ def test_from_data_to_figures(cli: Cli, tmp_path: Path) -> None:
     ), trained.err
     judged = cli("aux", "eval", "rfmamba", "--bundle", run / "bundle", "--data", tmp_path / "data", "--json")
     assert judged.status == 0 and judged.figures["sha256"] == trained.figures["sha256"] and judged.figures["mpjpe_m"] > 0, judged.err
+    assert judged.figures["distance_error_95_m"] >= 0 and judged.figures["latency_s"] > 0

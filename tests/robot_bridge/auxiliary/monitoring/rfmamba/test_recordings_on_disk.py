@@ -37,6 +37,16 @@ def test_damaged_files_are_named(recordings: Recordings, tmp_path: Path) -> None
         read_recordings(tmp_path)
 
 
+def test_numbers_that_are_none_are_named_with_their_file(recordings: Recordings, tmp_path: Path) -> None:
+    write_recordings(recordings, tmp_path, {})
+    with np.load(tmp_path / ARRAYS) as arrays:
+        values = dict(arrays)
+    values["echoes"][3, 1, 0, 0, 0] = np.nan
+    np.savez(tmp_path / ARRAYS, **values)
+    with pytest.raises(RadarError, match="echoes.npz: recordings.echoes: NaN or infinity"):
+        read_recordings(tmp_path)
+
+
 def test_arrays_that_do_not_fit_are_refused(recordings: Recordings) -> None:
     for change, says in (
         ({"joints": recordings.joints[:, :2]}, r"recordings.joints: float32 \(24, 2, 14, 3\), valid: float32 \(24, 6, 14, 3\)"),
@@ -59,7 +69,7 @@ def test_windows_are_of_one_recording_and_about_their_current_frame(recordings: 
             np.testing.assert_array_equal(windows.body[row], recordings.body[recording, start + current])
             assert windows.activity[row] == recordings.activity[recording, start + current]
             assert windows.behind_wall[row] == recordings.behind_wall[recording]
-    with pytest.raises(RadarError, match=r"windows of 7 frames, valid: 1\.\.6"):
+    with pytest.raises(RadarError, match=r"windows of 7 frames, valid: 1\.\.6, .*`armstack aux data rfmamba --frames 7`"):
         recordings.windows(7, 6)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from robot_bridge.auxiliary.image_data import ImageData
+from robot_bridge.auxiliary.lmm.interface import untold
 from robot_bridge.auxiliary.recognition.selfsynth.concepts import Concepts, concepts_of
 from robot_bridge.auxiliary.recognition.selfsynth.config import SelfSynthConfig
 
@@ -57,12 +58,13 @@ class ScriptedLMM:
         self.weight = torch.zeros(1)
         self.fail_at: int | None = None
 
-    def generate(self, images, prompts, n=1, temperature=0.0, top_p=1.0, max_tokens=64, *, seed=0) -> list[list[str]]:
+    def generate(self, images, prompts, n=1, temperature=0.0, top_p=1.0, max_tokens=64, *, seed=0, told=untold) -> list[list[str]]:
         assert len(images) == len(prompts)
+        told(len(images), len(images))
         self.asked += list(zip(images, prompts, strict=True))
         return [[self.script(image, prompt, k) for k in range(n)] for image, prompt in zip(images, prompts, strict=True)]
 
-    def sft(self, images, prompts: Sequence[str], answers: Sequence[str], epochs: int, lr: float, *, seed: int = 0) -> float:
+    def sft(self, images, prompts: Sequence[str], answers: Sequence[str], epochs: int, lr: float, *, seed: int = 0, told=untold) -> float:
         if self.fail_at == len(self.taught):
             raise KeyboardInterrupt
         self.taught.append([(true_name(image), *texts) for image, *texts in zip(images, prompts, answers, strict=True)])

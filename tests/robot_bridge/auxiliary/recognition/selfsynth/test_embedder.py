@@ -1,8 +1,12 @@
 """Batched sentence vectors are those of the sentence by itself."""
 
-import numpy as np
+import builtins
+from typing import Any
 
-from rl_core.models.language import MiniLM
+import numpy as np
+import pytest
+
+from rl_core.models.language import LanguageError, MiniLM
 from robot_bridge.auxiliary.recognition.selfsynth.embedder import BatchedMiniLM, RememberedVectors
 from tests.robot_bridge.auxiliary.recognition.selfsynth.stand_ins import WordCounts
 
@@ -12,6 +16,19 @@ def test_batched_vectors_are_those_of_each_sentence_alone() -> None:
     found = BatchedMiniLM().encode(sentences)
     np.testing.assert_allclose(found, MiniLM().encode(sentences), atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
+
+
+def test_a_package_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def broken(name: str, *given: Any, **options: Any) -> Any:
+        if name == "transformers":
+            raise ImportError("libcudart.so: cannot open shared object file")  # has no name
+        return real(name, *given, **options)
+
+    monkeypatch.setattr(builtins, "__import__", broken)
+    with pytest.raises(LanguageError, match=r"transformers and tokenizers \(libcudart.so.*armstack\[language\]"):
+        BatchedMiniLM().encode(["a gear"])
 
 
 def test_a_sentence_is_worked_out_once_and_memory_is_bounded() -> None:

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from rl_core.bundle import Bundle, BundleError
+from rl_core.errors import ArmstackError
+from rl_core.training.checkpoint import CheckpointStore
 from robot_bridge.auxiliary.explanations import Explainer, lines_of
 from robot_bridge.auxiliary.lmm import small as small_lmm
+from robot_bridge.auxiliary.lmm.interface import LMMError
+from robot_bridge.auxiliary.lmm.small import SmallLMM
+from robot_bridge.auxiliary.lmm.visual_tokens import VisualTokens
 from robot_bridge.auxiliary.payloads import to_json
 from robot_bridge.auxiliary.protocols import Recogniser
 from robot_bridge.auxiliary.recognition.errors import RecognitionError
 from robot_bridge.auxiliary.recognition.selfsynth import method
+from robot_bridge.auxiliary.recognition.selfsynth.backends import kept_decoder
+from robot_bridge.auxiliary.recognition.selfsynth.concepts import read_concepts
+from robot_bridge.auxiliary.recognition.selfsynth.config import BaseConfig
 from robot_bridge.auxiliary.recognition.selfsynth.information import usual_support
 from robot_bridge.auxiliary.recognition.selfsynth.recogniser import ExplainedRecogniser
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
-from tests.robot_bridge.auxiliary.recognition.selfsynth.drawn_like import NAMES, drawn_parts, small_sizes, tiny_settings
+from tests.robot_bridge.auxiliary.recognition.selfsynth.drawn_like import NAMES, concept_file, drawn_parts, small_sizes, tiny_settings
 from tests.robot_bridge.auxiliary.recognition.selfsynth.stand_ins import FEATURES, ScriptedLMM, WordCounts, concepts, parts, true_name
 from tests.robot_bridge.auxiliary.tiny_vlm import AverageColours, tiny_vlm
 
@@ -74,6 +84,46 @@ def test_training_again_finds_every_round_done(trained, small: pytest.MonkeyPatc
     assert sum("found in the run's folder" in line for line in said) == 2 and not any(line.startswith("base: ") for line in said)
     before = Bundle.load(folder)
     assert all(bool((bundle.weights[name] == before.weights[name]).all()) for name in before.weights)
+
+
+def test_a_base_decoder_of_other_settings_is_not_taken_over(trained, small: pytest.MonkeyPatch) -> None:
+    run = trained[0].parent
+    shutil.copytree(run / "base", run.parent / "other" / "base")  # as where `rounds` was removed
+    settings = tiny_settings(run, base=BaseConfig(epochs=2).to_dict())
+    with pytest.raises(ArmstackError, match="base: a run with another base, described, seed; valid: equal settings and data"):
+        method.train(drawn_parts(6, 1), settings, run.parent / "other", seed=5, say=lambda text: None)
+
+
+def test_a_stopped_base_decoder_goes_on_and_ends_as_one_that_was_not(small: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    vlm, data, base = tiny_vlm(), drawn_parts(4, 1), BaseConfig(epochs=3)
+    concepts_here = read_concepts(str(concept_file(tmp_path)))
+
+    def made(name: str) -> SmallLMM:
+        return kept_decoder(tmp_path / name, vlm, VisualTokens(vlm, 2), data, concepts_here, base, 0)
+
+    whole, keep, counts = made("whole"), CheckpointStore.save, []
+
+    def stopping(self: CheckpointStore, step: int, state: dict[str, object]) -> Path:
+        keep(self, step, state)
+        counts.append(step)
+        if len(counts) == 2:
+            raise KeyboardInterrupt
+        return self.path(step)
+
+    small.setattr(CheckpointStore, "save", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        made("run")
+    again = made("run")
+    small.setattr(CheckpointStore, "save", keep)
+    assert counts == [1, 2, 3]  # the first two epochs are not done twice
+    assert all(torch.equal(values, again.trained()[name]) for name, values in whole.trained().items())
+    assert sorted(place.name for place in (tmp_path / "run").iterdir()) == ["decoder", "settings.json"]
+
+
+@pytest.mark.parametrize("backend", ["smollm", "llava"])
+def test_a_backend_without_weights_says_which_field_is_empty(small: pytest.MonkeyPatch, tmp_path: Path, backend: str) -> None:
+    with pytest.raises(LMMError, match=r"field weights \(--config.weights\) is empty; valid: a folder with config.json"):
+        method.train(drawn_parts(6, 1), tiny_settings(tmp_path, backend=backend), tmp_path, seed=0, say=lambda text: None)
 
 
 def test_a_bundle_without_its_parts_is_refused(trained, small: pytest.MonkeyPatch) -> None:

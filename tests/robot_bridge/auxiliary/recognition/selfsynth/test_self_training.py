@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.recognition.errors import RecognitionError
 from robot_bridge.auxiliary.recognition.selfsynth import queries
 from robot_bridge.auxiliary.recognition.selfsynth.augmentation import views
@@ -65,12 +66,12 @@ def test_more_rounds_go_on_from_the_last_one(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
     training(ScriptedLMM(script), tmp_path)
-    with pytest.raises(RecognitionError, match="a run with another config; valid: equal settings and data, or a new --run-dir"):
+    with pytest.raises(ArmstackError, match="a run with another config; valid: equal settings and data, or a new --run-dir"):
         training(ScriptedLMM(script), tmp_path, tau=0.2)
-    with pytest.raises(RecognitionError, match="another seed"):
+    with pytest.raises(ArmstackError, match="another seed"):
         training(ScriptedLMM(script), tmp_path, seed=1)
     (tmp_path / "settings.json").write_text("{")
-    with pytest.raises(RecognitionError, match="settings.json: not readable: .*; delete it, and it is made again"):
+    with pytest.raises(ArmstackError, match="settings.json: not readable: .*; delete it, and it is made again"):
         training(ScriptedLMM(script), tmp_path)
 
 
@@ -83,7 +84,7 @@ def test_files_are_json_and_safetensors_alone(tmp_path: Path) -> None:
     row = json.loads((tmp_path / "round-2.json").read_text())[0]
     assert set(row) == {"row", "query", "answer", "accepted"}
     (tmp_path / "round-2.safetensors").write_bytes(b"damaged")
-    with pytest.raises(RecognitionError, match="round-2.safetensors: not readable"):
+    with pytest.raises(ArmstackError, match="round-2.safetensors: not readable"):
         all_rounds(training(ScriptedLMM(script), tmp_path))
 
 

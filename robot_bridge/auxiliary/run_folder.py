@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from rl_core.data.atomic import remove_stale_parts, write_atomically
-from robot_bridge.auxiliary.recognition.errors import RecognitionError
+from rl_core.errors import ArmstackError
 
 _SETTINGS = "settings"
 
@@ -25,7 +25,7 @@ class RunFolder:
         settings: what the run depends on, JSON-able.
 
     Raises:
-        RecognitionError: the folder holds a run of other settings; names those that differ.
+        ArmstackError: the folder holds a run of other settings; names those that differ.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -35,20 +35,20 @@ class RunFolder:
         held = self.once(_SETTINGS, lambda: dict(settings))
         wanted = json.loads(json.dumps(dict(settings)))
         if differ := sorted(name for name in {*held, *wanted} if held.get(name) != wanted.get(name)):
-            raise RecognitionError(f"{folder}: a run with another {', '.join(differ)}; valid: equal settings and data, or a new --run-dir")
+            raise ArmstackError(f"{folder}: a run with another {', '.join(differ)}; valid: equal settings and data, or a new --run-dir")
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """JSON of that name, made if it is not there yet.
 
         Raises:
-            RecognitionError: a file that cannot be read.
+            ArmstackError: a file that cannot be read.
         """
         file = self._folder / f"{name}.json"
         if file.is_file():
             try:
                 return json.loads(file.read_text())
             except ValueError as error:
-                raise RecognitionError(f"{file}: not readable: {error}; delete it, and it is made again") from error
+                raise ArmstackError(f"{file}: not readable: {error}; delete it, and it is made again") from error
         value = json.loads(json.dumps(make()))
         with write_atomically(file) as target:
             target.write((json.dumps(value, indent=1) + "\n").encode())
@@ -63,7 +63,7 @@ class RunFolder:
         """Weights of that name; None where there are none.
 
         Raises:
-            RecognitionError: a file that cannot be read.
+            ArmstackError: a file that cannot be read.
         """
         file = self._folder / f"{name}.safetensors"
         if not file.is_file():
@@ -71,4 +71,4 @@ class RunFolder:
         try:
             return load_file(file)
         except SafetensorError as error:
-            raise RecognitionError(f"{file}: not readable: {error}; delete it, and it is made again") from error
+            raise ArmstackError(f"{file}: not readable: {error}; delete it, and it is made again") from error
