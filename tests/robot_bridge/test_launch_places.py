@@ -58,7 +58,10 @@ def test_every_launch_file_of_the_project_is_understood() -> None:
         "contractive_draw": (policy, {"arm", "policy", "recorder"}),
         "pear_pick": ({**policy, "viewer": "true"}, {"arm", "policy", "recorder", "camera_front"}),
         "dvfb_goals": (policy, {"arm", "policy", "recorder"}),
-        "separation": ({"radar": "true", "record": "true"}, {"arm", "separation", "simulated_person", "human_radar", "policy", "recorder"}),
+        "separation": (
+            {"radar": "true", "error_m": "0.3", "latency_s": "0.2", "record": "true"},
+            {"arm", "separation", "simulated_person", "human_radar", "policy", "recorder"},
+        ),
         "teleop": ({"arm": "franka", "record": "true"}, {"arm", "teleop", "episode_recorder"}),
         "camera": ({"camera": "wrist"}, {"camera_wrist"}),
         "strap_policy": ({**policy, "cameras": "true"}, {"arm", "policy", "recorder", "camera_front", "camera_wrist"}),

@@ -77,7 +77,7 @@ def test_the_cnn_learns(recordings: Recordings, tiny: RFMambaConfig) -> None:
     torch.manual_seed(0)
     network, said = BackProjectionCNN(4, 4, width=4), []
     minimise(network, lambda rows: images[torch.from_numpy(rows)], windows, tiny.override(epochs=6), seed=0, say=said.append)
-    losses = [float(text.split()[-1]) for text in said]
+    losses = [float(text.split("loss ")[1].split(",")[0]) for text in said]
     assert losses[-1] < 0.8 * losses[0]
 
 

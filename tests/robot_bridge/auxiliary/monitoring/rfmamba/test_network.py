@@ -125,7 +125,7 @@ def test_training_lowers_the_loss(recordings: Recordings, tiny: RFMambaConfig, k
     trained = new_network(windows, config, seed=0)
     before = {name: value.clone() for name, value in trained.state_dict().items()}
     scale = fit(trained, windows, config, seed=0, say=said.append)
-    losses = [float(text.split()[-1]) for text in said]
+    losses = [float(text.split("loss ")[1].split(",")[0]) for text in said]
     assert len(losses) == 4 and losses[-1] < 0.95 * losses[0]
     still = {name for name, value in trained.state_dict().items() if torch.equal(value, before[name])}
     assert still <= {"heads.mean_pose"}  # every parameter learns
