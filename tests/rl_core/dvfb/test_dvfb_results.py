@@ -1,5 +1,6 @@
 """What DVFB must show, asserted over the committed results of the long runs (`armstack reproduce dvfb`). A missing run fails."""
 
+import statistics
 from functools import partial
 
 import pytest
@@ -30,6 +31,12 @@ def test_skills_see_more_than_random_actions() -> None:
     """Not asserted: more than FB alone, which the figures do not support."""
     assert min(values("DVFB", "coverage")) > max(values("random actions", "coverage")) + 0.15
     assert min(values("DVFB, rooms", "coverage")) > max(values("random actions, rooms", "coverage")) + 0.5
+
+
+def test_what_dvfb_explored_transfers_better_than_what_fb_explored() -> None:
+    pairs = zip(values("FB offline, DVFB's data", "success_rate"), values("FB offline, FB's own data", "success_rate"), strict=True)
+    gains = [ours - theirs for ours, theirs in pairs]
+    assert statistics.fmean(gains) > statistics.stdev(gains) / len(gains) ** 0.5
 
 
 def test_offline_on_the_same_data_fb_reaches_as_much_as_online() -> None:
