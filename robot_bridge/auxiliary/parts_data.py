@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rl_core.data.atomic import remove_stale_parts
 from robot_bridge.auxiliary.image_data import ImageData, ImageDataError
 from robot_bridge.auxiliary.image_files import HEADER, read_header, write_header, write_shard
-from sim_envs.parts.catalogue import NAMES
+from sim_envs.parts.catalogue import EVERY_NAME, NAMES, named
 from sim_envs.parts.factors import SHIFTS, PartsError, Shift
 from sim_envs.parts.pictures import draw_crate
 
@@ -47,7 +47,7 @@ def make(
         shift: `none`, or what is different: see `sim_envs.parts.factors`.
         seed: of all objects and pictures.
         defects: share of pictures that show a damaged object (chip, bent, missing, scratch, stain, foreign).
-        classes: names of the classes that are wanted; none = all.
+        classes: names of the classes that are wanted, `household` for all of those; none = the twenty.
         processes: that draw side by side.
         say: told what was done.
 
@@ -57,9 +57,9 @@ def make(
     Raises:
         PartsError: settings that cannot be; says which are valid.
         ImageDataError: `out` holds pictures of other settings, or something else.
-        RobosuiteMissing: the meshes are not installed.
+        RobosuiteMissing, HouseholdMissing: the meshes are not installed.
     """
-    names = tuple(classes) or NAMES
+    names = named(classes) or NAMES
     _check(images, size, shift, defects, names, processes)
     out = Path(out)
     settings = {"maker": "parts", "images": images, "size": size, "shift": shift, "seed": seed, "defects": defects}
@@ -96,7 +96,7 @@ class _Drawing:
     def __call__(self, crate: int, wanted: list[tuple[int, int]], done: Callable[[int], None] = lambda count: None) -> int:
         settings = dict(self._settings)
         found = draw_crate(settings.pop("seed"), crate, wanted, done=done, **settings)
-        own = {NAMES.index(name): label for label, name in enumerate(self._names)}
+        own = {EVERY_NAME.index(name): label for label, name in enumerate(self._names)}
         labels = found.labels.copy()
         for label, new in own.items():
             labels[found.labels == label] = new
@@ -109,20 +109,20 @@ class _Drawing:
 
 
 def _shared_out(images: int, names: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
-    """Crate -> (label in `NAMES`, number) of its pictures; classes and crates get as many as one another, or one more."""
+    """Crate -> (label in `EVERY_NAME`, number) of its pictures; classes and crates get as many as one another, or one more."""
     crates = max(1, min(OBJECTS, images // len(names)))
     jobs: dict[int, list[tuple[int, int]]] = {crate: [] for crate in range(crates)}
     for index in range(images):
         turn, place = divmod(index, len(names))
         number, crate = divmod(turn, crates)
-        jobs[crate].append((NAMES.index(names[place]), number))
+        jobs[crate].append((EVERY_NAME.index(names[place]), number))
     return jobs
 
 
 def _check(images: int, size: int, shift: str, defects: float, names: Sequence[str], processes: int) -> None:
-    unknown = [name for name in names if name not in NAMES]
+    unknown = [name for name in names if name not in EVERY_NAME]
     if unknown or len(names) < 2 or len(set(names)) < len(names):
-        raise PartsError(f"classes {list(names)}: {unknown or 'fewer than two, or one twice'}; valid: {', '.join(NAMES)}")
+        raise PartsError(f"classes {list(names)}: {unknown or 'fewer than two, or one twice'}; valid: {', '.join(EVERY_NAME)}")
     if images < len(names):
         raise PartsError(f"images = {images} for {len(names)} classes; valid: at least one a class")
     if size not in _SIZES:

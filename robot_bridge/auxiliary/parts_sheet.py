@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sim_envs.parts.catalogue import NAMES
+from sim_envs.parts.catalogue import EVERY_NAME, NAMES
 from sim_envs.parts.factors import SHIFTS
 from sim_envs.parts.pictures import draw_crate
 
@@ -14,7 +14,7 @@ def draw_sheet(path: str | Path, *, seed: int = 0, size: int = 128, classes: Seq
     """Writes the sheet, PNG: one object of each class from one view, under each shift; then three defects.
 
     Raises:
-        RobosuiteMissing: the meshes are not installed.
+        RobosuiteMissing, HouseholdMissing: the meshes are not installed.
         RenderingUnavailable: no graphics library draws here.
     """
     import matplotlib
@@ -22,7 +22,7 @@ def draw_sheet(path: str | Path, *, seed: int = 0, size: int = 128, classes: Seq
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    labels = [NAMES.index(name) for name in classes]
+    labels = [EVERY_NAME.index(name) for name in classes]
     columns = {f"{shift}": draw_crate(seed, 0, [(label, 0) for label in labels], size=size, shift=shift) for shift in SHIFTS}
     columns |= {f"defect {crate}": draw_crate(seed, crate, [(label, 1) for label in labels], size=size, defects=1.0) for crate in (1, 2, 3)}
     figure, axes = pyplot.subplots(len(labels), len(columns), figsize=(1.15 * len(columns), 1.3 * len(labels)), squeeze=False)

@@ -24,7 +24,7 @@ def caption(crate: Crate, label: int, factors: Factors) -> str:
 
 
 def every_word() -> list[str]:
-    """Sentences that hold every word a caption can hold, whatever the data."""
+    """Sentences that hold every word a caption of the twenty classes can hold, whatever the data."""
     tables = [*TABLES.values(), *SHIFTED_TABLES.values()]
     words = [*COLOURS, *SIZES, *(part.name for part in CLASSES), *tables, "damaged standing lying upside down in the bin on table"]
     return [" ".join(words), "next to a an and in dim bright warm blue light", "a photo of a picture the this is part object with without"]

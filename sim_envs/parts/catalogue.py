@@ -1,11 +1,12 @@
-"""CLASSES: the twenty classes of parts, and how an object of each is drawn from a random generator.
+"""CLASSES: the twenty classes of parts, and how an object of each is drawn from a random generator; HOUSEHOLD: more, of an extra.
 
-Eight of them are two words that combine ("hex nut", "square block"), so that a class can be held out while both its words are known.
+Eight of the twenty are two words that combine ("hex nut", "square block"), so that a class can be held out while both its words are known.
+A label is an index into `EVERY`; the twenty come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_envs.parts import outlines
+from sim_envs.parts.household import OBJECTS, household_assets, household_solid
 from sim_envs.parts.packaged import packaged_solid
 from sim_envs.parts.solids import Solid, box, joined, prism, revolved, tube
 
@@ -36,7 +38,7 @@ class PartClass:
         poses: in which it lies about.
         lying_deg: turn about y from standing to lying.
         missing: its detail that may be missing ("tooth"); empty where there is none.
-        picture: texture that is printed on it, a file of robosuite's; empty for none.
+        picture: texture that is printed on it, a file of robosuite's or a household object; empty for none.
         natural: colour word of that texture.
     """
 
@@ -59,6 +61,14 @@ def make_solid(part: PartClass, seed: int, *, missing: bool = False) -> Solid:
 
 def _packaged(mesh: str, generator: Generator, missing: bool) -> Solid:
     return packaged_solid(mesh).scaled(generator.uniform((0.85, 0.85, 0.85), (1.15, 1.15, 1.15)))
+
+
+def _household(name: str, generator: Generator, missing: bool) -> Solid:
+    return household_solid(name).scaled(generator.uniform((0.85, 0.85, 0.85), (1.15, 1.15, 1.15)))
+
+
+def _of_household(name: str, natural: str, *poses: Pose) -> PartClass:
+    return PartClass(name=name, build=partial(_household, name), poses=poses or ("standing", "lying"), picture=name, natural=natural)
 
 
 def _mug(generator: Generator, missing: bool) -> Solid:
@@ -151,3 +161,30 @@ CLASSES: tuple[PartClass, ...] = (
     *(PartClass(name=f"{shape} block", build=partial(_block, shape)) for shape in _SHAPES),
 )
 NAMES: tuple[str, ...] = tuple(part.name for part in CLASSES)
+
+HOUSEHOLD: tuple[PartClass, ...] = (
+    _of_household("ketchup", "orange"),
+    _of_household("butter", "red"),
+    _of_household("orange juice", "yellow"),
+    _of_household("popcorn", "blue"),
+    _of_household("alphabet soup", "red"),
+    _of_household("frypan", "black", "standing", "upside down"),
+    _of_household("coffee mug", "red", "standing", "lying", "upside down"),
+    _of_household("wine bottle", "green"),
+    _of_household("book", "brown"),
+)
+"""Drawn where they are asked for, and never beside another object, so that the twenty look as they do without them."""
+EVERY: tuple[PartClass, ...] = (*CLASSES, *HOUSEHOLD)
+EVERY_NAME: tuple[str, ...] = tuple(part.name for part in EVERY)
+
+
+def named(classes: Iterable[str]) -> tuple[str, ...]:
+    """The names with `household` written out.
+
+    Raises:
+        HouseholdMissing: one of them is a household object's, and their meshes are not installed.
+    """
+    names = tuple(name for word in classes for name in (OBJECTS if word == "household" else (word,)))
+    if set(names) & set(OBJECTS):
+        household_assets()
+    return names

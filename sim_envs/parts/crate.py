@@ -1,7 +1,11 @@
-"""Crate: one object of every class in one MuJoCo model, with the table, a bin and an arm; each picture shows some of them."""
+"""Crate: one object of every class in one MuJoCo model, with the table, a bin and an arm; each picture shows some of them.
+
+Of the household classes it holds those that are wanted.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_envs.arm.scene import panda_xml
-from sim_envs.parts.catalogue import CLASSES, PartClass, make_solid
+from sim_envs.parts.catalogue import CLASSES, EVERY, HOUSEHOLD, PartClass, make_solid
 from sim_envs.parts.defects import Defect, kinds_of, make_defect
 from sim_envs.parts.packaged import texture
 from sim_envs.parts.solids import Solid
@@ -61,7 +65,7 @@ def draw_instance(part: PartClass, seed: int, crate: int, *, shifted: bool, dama
         shifted: with a surface of the shift `texture`.
         damaged: also with its damaged form.
     """
-    label = CLASSES.index(part)
+    label = EVERY.index(part)
     generator = np.random.default_rng([seed, crate, label])
     size = str(generator.choice(list(SIZES)))
     scale = float(generator.uniform(*SIZES[size]))
@@ -90,30 +94,31 @@ class Crate:
 
     Attributes:
         model: the model; an object is a body without joints, so it is moved through `model.body_pos` and `model.body_quat`.
-        instances: the objects, one of each of `CLASSES`, in that order.
-        bodies: of the objects.
-        intact: geom of each object as it should be.
-        damaged: geoms of each object's damaged form; drawn instead of the intact one, or over it (`Defect.solid` is None).
+        instances: label -> object, one of each of `CLASSES` and of the household classes that are wanted.
+        bodies: label -> body.
+        intact: label -> geom of the object as it should be.
+        damaged: label -> geoms of the object's damaged form; drawn instead of the intact one, or over it (`Defect.solid` is None).
         tables: texture of a table top -> material.
         arm_geoms: geoms of the arm.
     """
 
     model: Any
-    instances: tuple[Instance, ...]
-    bodies: tuple[int, ...]
-    intact: tuple[int, ...]
-    damaged: tuple[tuple[int, ...], ...]
+    instances: dict[int, Instance]
+    bodies: dict[int, int]
+    intact: dict[int, int]
+    damaged: dict[int, tuple[int, ...]]
     tables: dict[str, int]
     arm_geoms: tuple[int, ...]
 
 
-def build_crate(seed: int, crate: int, *, shifted: bool = False, damaged: bool = False) -> Crate:
-    """The crate of that number; see `draw_instance`.
+def build_crate(seed: int, crate: int, *, shifted: bool = False, damaged: bool = False, also: Collection[int] = ()) -> Crate:
+    """The crate of that number with the twenty, and with the objects of the labels `also`; see `draw_instance`.
 
     Raises:
-        RobosuiteMissing: robosuite, whose meshes and textures are used, is not installed.
+        RobosuiteMissing, HouseholdMissing: meshes and textures that are used are not installed.
     """
-    instances = tuple(draw_instance(part, seed, crate, shifted=shifted, damaged=damaged) for part in CLASSES)
+    labels = sorted({*range(len(CLASSES)), *also})
+    instances = {label: draw_instance(EVERY[label], seed, crate, shifted=shifted, damaged=damaged) for label in labels}
     spec = mujoco.MjSpec()
     spec.visual.quality.shadowsize = 1024
     spec.visual.map.shadowclip = 0.5  # metres around the object; a larger map would be coarser
@@ -130,17 +135,19 @@ def build_crate(seed: int, crate: int, *, shifted: bool = False, damaged: bool =
     tray = world.add_body(name="bin")
     for side in range(5):
         _add_geom(tray, f"bin{side}", mujoco.mjtGeom.mjGEOM_BOX, size=[0.1, 0.1, BIN_WALL], **apart)
-    for instance in instances:
+    for instance in instances.values():
         _add_part(spec, instance)
     model = spec.compile()
-    names = [instance.part.name for instance in instances]
+    names = {label: instance.part.name for label, instance in instances.items()}
     arm = model.body("arm base").id
     return Crate(
         model=model,
         instances=instances,
-        bodies=tuple(model.body(name).id for name in names),
-        intact=tuple(model.geom(f"{name} intact").id for name in names),
-        damaged=tuple(tuple(g for g in range(model.ngeom) if model.geom(g).name.startswith(f"{name} damaged")) for name in names),
+        bodies={label: model.body(name).id for label, name in names.items()},
+        intact={label: model.geom(f"{name} intact").id for label, name in names.items()},
+        damaged={
+            label: tuple(g for g in range(model.ngeom) if model.geom(g).name.startswith(f"{name} damaged")) for label, name in names.items()
+        },
         tables={name: model.material(f"table {name}").id for name in tables},
         arm_geoms=tuple(g for g in range(model.ngeom) if model.body_rootid[model.geom_bodyid[g]] == arm),
     )
@@ -157,13 +164,14 @@ def _add_part(spec: Any, instance: Instance) -> None:
         _add_look(spec, material, surface(instance.surface), cube=True)
     look = {"material": material, "rgba": [*instance.rgb, 1.0]}
     body = spec.worldbody.add_body(name=name)
-    _add_mesh(spec, body, f"{name} intact", instance.solid, "print" in instance.surface, look)
+    own_corners = instance.part in HOUSEHOLD
+    _add_mesh(spec, body, f"{name} intact", instance.solid, "print" in instance.surface, look, own_corners)
     if defect is None:
         return
     scale = instance.scale
     other = {"rgba": [0.9, 0.9, 0.85, 1.0] if sum(instance.rgb) < 1.5 else [0.08, 0.08, 0.1, 1.0]}
     if defect.solid is not None:
-        _add_mesh(spec, body, f"{name} damaged", defect.solid.scaled(scale), "print" in instance.surface, look)
+        _add_mesh(spec, body, f"{name} damaged", defect.solid.scaled(scale), "print" in instance.surface, look, own_corners)
     if defect.patch is not None:
         _add_mesh(spec, body, f"{name} damaged", defect.patch.scaled(scale), False, other)
     for index, ends in enumerate(defect.bars * scale):
@@ -178,8 +186,11 @@ def _add_geom(body: Any, name: str, kind: Any, **fields: Any) -> Any:
     return body.add_geom(**{"name": name, "type": kind, "group": HIDDEN, "contype": 0, "conaffinity": 0, **fields})
 
 
-def _add_mesh(spec: Any, body: Any, name: str, solid: Solid, placed: bool, look: dict[str, Any]) -> None:
+def _add_mesh(spec: Any, body: Any, name: str, solid: Solid, placed: bool, look: dict[str, Any], own_corners: bool = False) -> None:
     corners = np.arange(3 * len(solid.faces)).reshape(-1, 3)
+    if own_corners:
+        # MuJoCo 3.5 finds a corner's normal by its vertex, whatever `userfacenormal` says. The twenty stay as results have seen them.
+        solid = Solid(vertices=solid.vertices[solid.faces].reshape(-1, 3), faces=corners, corner_uv=solid.corner_uv)
     mesh = spec.add_mesh(name=name, inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL)
     mesh.uservert = solid.vertices.reshape(-1).tolist()
     mesh.userface = solid.faces.reshape(-1).tolist()

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from rl_core.errors import ArmstackError
-from sim_envs.parts.catalogue import CLASSES, Pose
+from sim_envs.parts.catalogue import CLASSES, EVERY, Pose
 from sim_envs.parts.surfaces import SHIFTED_TABLES, SPURIOUS_TABLES, TABLES
 
 Shift = Literal["none", "light", "view", "texture", "spurious", "spurious-test", "noise"]
@@ -120,7 +120,7 @@ def draw_factors(label: int, seed: int, crate: int, number: int, shift: Shift = 
         name, table_rgb = "white-plaster", np.array(list(SPURIOUS_TABLES.values())[(label + 1 - aligned) % 2])
     count = int(scene.choice(3, p=(0.45, 0.35, 0.2)))
     others = scene.permutation([other for other in range(len(CLASSES)) if other != label])[:count]
-    poses = CLASSES[label].poses
+    poses = EVERY[label].poses
     return Factors(
         azimuth_deg=view.uniform(0, 360), elevation_deg=elevation, distance=view.uniform(4.0, 6.0),
         aside=(view.uniform(-0.25, 0.25), view.uniform(-0.25, 0.25)), roll_deg=scene.uniform(0, 360),

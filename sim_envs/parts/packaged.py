@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from sim_envs.parts.household import OBJECTS, household_picture
 from sim_envs.parts.solids import Solid
 from sim_envs.robosuite_tasks import RobosuiteMissing
 
@@ -52,7 +53,9 @@ def packaged_solid(name: str) -> Solid:
 
 @cache
 def texture(name: str) -> NDArray[np.uint8]:
-    """The texture `textures/NAME.png`, (TEXTURE_SIDE, TEXTURE_SIDE, 3)."""
+    """The texture `textures/NAME.png`, (TEXTURE_SIDE, TEXTURE_SIDE, 3), or the larger picture of a household object."""
+    if name in OBJECTS:
+        return household_picture(name)
     with Image.open(assets() / "textures" / f"{name}.png") as picture:
         small = picture.convert("RGB").resize((TEXTURE_SIDE, TEXTURE_SIDE), Image.Resampling.BOX)
     return np.asarray(small, np.uint8)

@@ -25,7 +25,7 @@ class Pictures:
 
     Attributes:
         frames: (n, size, size, 3) uint8, RGB.
-        labels: (n,) int64, index into `catalogue.CLASSES`.
+        labels: (n,) int64, index into `catalogue.EVERY`.
         instances: (n,) int64, number of the object.
         captions: n sentences.
         masks: (n, size, size) uint8: 0 background, 1 the object, 2 other objects, 3 its defect.
@@ -63,10 +63,11 @@ def draw_crate(
 
     Raises:
         PartsError: no such shift.
-        RobosuiteMissing: robosuite's meshes are not installed.
+        RobosuiteMissing, HouseholdMissing: meshes are not installed.
         RenderingUnavailable: no graphics library draws here.
     """
-    box = build_crate(seed, crate, shifted=shift == "texture", damaged=defects > 0)
+    labels = {label for label, _ in wanted}
+    box = build_crate(seed, crate, shifted=shift == "texture", damaged=defects > 0, also=labels)
     drawn = []
     with PartsRenderer(box, size) as renderer:
         for count, (label, number) in enumerate(wanted):

@@ -105,7 +105,7 @@ class PartsRenderer:
 
     def _mask_values(self, label: int) -> NDArray[np.int64]:
         """Mask value of each segment id; the last one is the sky's (index -1)."""
-        model, parts = self.crate.model, set(self.crate.bodies)
+        model, parts = self.crate.model, set(self.crate.bodies.values())
         values = np.zeros(self._scene.ngeom + 1, np.int64)
         values[-1] = -1
         for drawn in self._scene.geoms[: self._scene.ngeom]:

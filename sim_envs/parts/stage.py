@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_envs.arm.scene import HOME, TABLE_TOP
-from sim_envs.parts.catalogue import CLASSES, RADIUS, PartClass, Pose
+from sim_envs.parts.catalogue import EVERY, RADIUS, PartClass, Pose
 from sim_envs.parts.crate import BIN_WALL, HIDDEN, Crate
 from sim_envs.parts.factors import Factors
 from sim_envs.parts.solids import Solid
@@ -63,14 +63,14 @@ def _roll(crate: Crate, label: int, factors: Factors, generator: np.random.Gener
     defect = crate.instances[label].defect
     if not factors.damaged or defect is None:
         return np.deg2rad(factors.roll_deg)
-    at = pose_rotation(CLASSES[label], factors.pose) @ defect.at
+    at = pose_rotation(EVERY[label], factors.pose) @ defect.at
     towards = factors.azimuth_deg + generator.uniform(-_FACING_DEG, _FACING_DEG)
     return np.deg2rad(towards) - np.arctan2(at[1], at[0])
 
 
 def _set_object(crate: Crate, label: int, pose: Pose, roll: float, place: tuple[float, float], floor: float, *, damaged: bool) -> None:
     instance, body = crate.instances[label], crate.bodies[label]
-    rotation = _about_z(roll) @ pose_rotation(CLASSES[label], pose)
+    rotation = _about_z(roll) @ pose_rotation(EVERY[label], pose)
     solid: Solid = instance.solid
     if damaged and instance.defect is not None and instance.defect.solid is not None:
         solid = instance.defect.solid.scaled(instance.scale)
@@ -89,7 +89,7 @@ def _set_others(crate: Crate, label: int, factors: Factors, generator: np.random
         angle = np.deg2rad(factors.azimuth_deg + generator.uniform(low, high))
         apart = crate.instances[label].solid.radius * (1.5 if factors.in_bin else 1.0) + crate.instances[other].solid.radius
         apart *= generator.uniform(0.95, 1.25)
-        poses = CLASSES[other].poses
+        poses = EVERY[other].poses
         pose = poses[int(generator.integers(len(poses)))]
         place = (apart * np.cos(angle), apart * np.sin(angle))
         _set_object(crate, other, pose, generator.uniform(0, 2 * np.pi), place, 0.0, damaged=False)

@@ -77,7 +77,7 @@ def surface(name: str) -> NDArray[np.uint8]:
 
 @cache
 def grey_print(name: str) -> NDArray[np.uint8]:
-    """A texture of robosuite without its colours, bright enough to be coloured; of `packaged.texture`'s size."""
+    """A texture without its colours, bright enough to be coloured; of `packaged.texture`'s size."""
     grey = texture(name).astype(np.float64).mean(axis=2)
     low, high = np.percentile(grey, (2, 98))
     bright = 110 + 145 * np.clip(1 - (high - grey) / max(high - low, 80.0), 0, 1)
