@@ -45,3 +45,14 @@ def test_offline_on_the_same_data_fb_reaches_as_much_as_online() -> None:
 
 def test_skills_act_differently() -> None:
     assert min(values("DVFB", "action_spread")) > 0.5
+
+
+def test_fine_tuning_loses_nothing_and_does_not_mind_the_unit_of_the_reward() -> None:
+    starts, ends = (values("dual-value fine-tuning", figure) for figure in ("return_start", "return_end"))
+    assert all(end > start - 1.0 for start, end in zip(starts, ends, strict=True))
+    small, large = (values(f"reward x {scale}", "return_mean_of_run") for scale in ("0.01", "100"))
+    assert max(abs(a - b) for a, b in zip(small, large, strict=True)) < 0.5
+
+
+def test_without_the_skill_value_fine_tuning_drops_first() -> None:
+    assert max(values("without the skill value", "return_lowest")) < min(values("dual-value fine-tuning", "return_lowest")) - 5
