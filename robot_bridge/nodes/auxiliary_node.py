@@ -66,7 +66,7 @@ class AuxiliaryNode(WatchingNode[AuxiliaryWorker]):
         subscribe(self, String, "task", self._task_came, LATCHED)
         subscribe(self, String, "episode", self._episode_came, EVENTS)
         self.create_timer(_HOLDS_S, self._say_holds)
-        self._start()
+        self._start_itself()
 
     # -- lifecycle ------------------------------------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ class HumanRadarNode(WatchingNode[HumanRadarWorker]):
         self._activity = advertise(self, String, "human/activity", STREAM)
         self._distance = advertise(self, Float32, "human/distance", SENSOR)
         self._server = JsonServer(self, "~", self._asked)
-        self._start()
+        self._start_itself()
 
     # -- lifecycle ------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -39,7 +39,8 @@ from robot_bridge.nodes.policy_subgoal import SubgoalPublisher
 from robot_bridge.nodes.policy_worker import PolicyWorker
 from robot_bridge.nodes.qos import LATCHED, STREAM, advertise, subscribe
 from robot_bridge.nodes.second_arm import own_gid, refuse_two_arms
-from robot_bridge.nodes.spin import Failure, NodeError, run
+from robot_bridge.nodes.self_starting import SelfStartingNode
+from robot_bridge.nodes.spin import NodeError, run
 from robot_bridge.nodes.stamps import to_time
 from robot_bridge.nodes.task_input import TOPIC as TASK_TOPIC
 from robot_bridge.nodes.task_input import TaskInput
@@ -47,17 +48,17 @@ from robot_bridge.nodes.task_input import TaskInput
 _ANSWER_S = 2.0
 _SOURCE = "policy"
 _SECOND_ARM_S = 0.5
-_OK, _FAILED = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+_OK = TransitionCallbackReturn.SUCCESS
 
 
-class PolicyNode(LifecycleNode):
-    """Parameters: `bundle`, folder of the policy bundle; `autostart`; `threads` of torch; `instruction`, what a language-conditioned policy
-    does until a `task` says otherwise (empty: its own default).
+class PolicyNode(SelfStartingNode):
+    """Parameters besides a `SelfStartingNode`'s: `bundle`, folder of the policy bundle; `threads` of torch; `instruction`, what a
+    language-conditioned policy does until a `task` says otherwise (empty: its own default).
 
     Args:
         policy: used instead of a bundle's (tests).
         certificate: what `policy` is held to.
-        options: further arguments of `LifecycleNode`.
+        options: further arguments of `SelfStartingNode`.
     """
 
     def __init__(self, *, policy: Policy | None = None, certificate: Certificate | None = None, **options: Any) -> None:
@@ -65,15 +66,12 @@ class PolicyNode(LifecycleNode):
         self.declare_parameter("bundle", "")
         self.declare_parameter("threads", 1)
         self.declare_parameter("instruction", "")
-        autostart = bool(self.declare_parameter("autostart", True).value)
-        self.failure = Failure()
         self._given = policy
         self._policy: Policy | None = policy
         self._certificate = certificate
         self._monitor: PolicyMonitor | None = None
         self._subgoals: SubgoalPublisher | None = None
         self._sha256 = ""
-        self._error: NodeError | None = None
         self._active = False
         self._waiting: threading.Thread | None = None
         self._worker: PolicyWorker | None = None
@@ -90,8 +88,7 @@ class PolicyNode(LifecycleNode):
         self.create_service(Trigger, "~/start", self._start)
         self.create_timer(1.0, self._publish_diagnostics)
         self.create_timer(_SECOND_ARM_S, self._watch_for_second_arm)
-        if autostart and (self.trigger_configure() != _OK or self.trigger_activate() != _OK):
-            raise self._error or NodeError("the policy node could not be activated")
+        self._start_itself()
 
     # -- lifecycle ------------------------------------------------------------------------------------------------------
 
@@ -112,9 +109,7 @@ class PolicyNode(LifecycleNode):
             self._policy, self._certificate = kept_inside(load_policy(loaded), loaded), carried_certificate(loaded)
             self._sha256 = bundle_sha256(bundle)
         except (ArmstackError, ValueError, OSError, ImportError) as error:
-            self._error = NodeError(f"bundle {bundle!r} cannot be used: {error}")
-            self.get_logger().error(str(self._error))
-            return _FAILED
+            return self._refuse(f"bundle {bundle!r} cannot be used: {error}")
         self.get_logger().info(f"bundle {bundle} loaded, sha256 {self._sha256[:12]}")
         for channel in self._policy.contract.observation:
             if channel.kind == "image":
@@ -129,24 +124,10 @@ class PolicyNode(LifecycleNode):
         self._waiting.start()
         return super().on_activate(state)
 
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stops sending; the arm holds once the last command has aged."""
-        self._end()
-        return super().on_deactivate(state)
-
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forgets the bundle."""
         self._policy, self._monitor = self._given, None
         return _OK
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stops sending."""
-        self._end()
-        return _OK
-
-    def close(self) -> None:
-        """Ends the threads and gives authority back."""
-        self._end()
 
     # -- start and end --------------------------------------------------------------------------------------------------
 

@@ -1,40 +1,42 @@
 """WatchingNode: the life of a node that runs a bundle of the registry on the newest message beside the arm.
 
-It configures and activates itself unless `autostart` is false. Configuring loads the bundle; a subclass begins its worker when what it
-waits for has come. What fails is told once and ends the process; diagnostics go once a second.
+Configuring loads the bundle; a subclass begins its worker when what it waits for has come. What fails is told once and ends the process;
+diagnostics go once a second.
 """
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from rl_core.bundle import Bundle, bundle_sha256
 from rl_core.errors import ArmstackError
+from robot_bridge.auxiliary.bundle_folders import read_bundle
 from robot_bridge.auxiliary.method import AuxiliaryMethod
 from robot_bridge.auxiliary.registry import find_method, load_auxiliary
 from robot_bridge.nodes.auxiliary_messages import figures
 from robot_bridge.nodes.newest_worker import Load, NewestWorker
 from robot_bridge.nodes.qos import STREAM, advertise
-from robot_bridge.nodes.spin import Failure, NodeError
+from robot_bridge.nodes.self_starting import SelfStartingNode
+from robot_bridge.nodes.spin import NodeError
 
-_OK, _FAILED = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 Worker = TypeVar("Worker", bound=NewestWorker[Any])
 
 
-class WatchingNode(LifecycleNode, ABC, Generic[Worker]):
-    """Parameters: `method`, name in the registry or `module:ROW`; `bundle`, folder of its bundle; `threads` of torch; `autostart`; and
-    those of the subclass, which may give `method` another default.
+class WatchingNode(SelfStartingNode, Generic[Worker]):
+    """Parameters besides a `SelfStartingNode`'s: `method`, name in the registry or `module:ROW`; `bundle`, folder of its bundle; `threads`
+    of torch; and those of the subclass, which may give `method` another default.
 
     Args:
         name: of the node.
         given: parameters of the subclass with their defaults.
-        options: arguments of `LifecycleNode`.
+        options: arguments of `SelfStartingNode`.
     """
 
     hears_radar: ClassVar[bool] = False
@@ -44,9 +46,6 @@ class WatchingNode(LifecycleNode, ABC, Generic[Worker]):
         super().__init__(name, **options)
         given = {"method": "", "bundle": "", "threads": 1, **given}
         self._given: dict[str, Any] = {key: self.declare_parameter(key, default).value for key, default in given.items()}
-        self._autostart = bool(self.declare_parameter("autostart", True).value)
-        self.failure = Failure()
-        self._error: NodeError | None = None
         self._method: AuxiliaryMethod
         self._sha256 = ""
         self._worker: Worker | None = None
@@ -54,11 +53,6 @@ class WatchingNode(LifecycleNode, ABC, Generic[Worker]):
         self._inputs: list[Any] = []
         self._diagnostics = advertise(self, DiagnosticArray, "diagnostics", STREAM)
         self.create_timer(1.0, self._publish_diagnostics)
-
-    def _start(self) -> None:
-        """The end of the subclass's `__init__`."""
-        if self._autostart and (self.trigger_configure() != _OK or self.trigger_activate() != _OK):
-            raise self._error or NodeError(f"the node {self.get_name()} could not be activated")
 
     @abstractmethod
     def _check(self) -> None:
@@ -101,34 +95,18 @@ class WatchingNode(LifecycleNode, ABC, Generic[Worker]):
             import torch  # here: it takes seconds, and a wrong parameter is told without it
 
             torch.set_num_threads(int(self._given["threads"] or 1))
-            bundle = Bundle.load(folder)
+            bundle = read_bundle(Path(folder), self._method.name)
             self._use(load_auxiliary(self._method, bundle), bundle)
             self._sha256 = bundle_sha256(folder)
         except (ArmstackError, ValueError, OSError, ImportError) as error:
-            self._error = NodeError(f"method {method!r}, bundle {folder!r}: {error}")
-            self.get_logger().error(str(self._error))
-            return _FAILED
+            return self._refuse(f"method {method!r}, bundle {folder!r}: {error}")
         self.get_logger().info(f"{self._method.name}: bundle {folder} loaded, sha256 {self._sha256[:12]}")
-        return _OK
-
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Judges no more and says no more; an arm that requires what it says holds."""
-        self._end()
-        return super().on_deactivate(state)
+        return TransitionCallbackReturn.SUCCESS
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forgets the bundle."""
         self._forget()
-        return _OK
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Ends."""
-        self._end()
-        return _OK
-
-    def close(self) -> None:
-        """Ends the worker."""
-        self._end()
+        return TransitionCallbackReturn.SUCCESS
 
     def _begin(self, worker: Worker) -> None:
         self._load = Load(time.monotonic())
