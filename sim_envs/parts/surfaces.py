@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_envs.parts.packaged import texture
+from sim_envs.parts.prints import texture
 
 COLOURS: dict[str, tuple[float, float, float]] = {
     "red": (0.80, 0.10, 0.10),
@@ -77,7 +77,7 @@ def surface(name: str) -> NDArray[np.uint8]:
 
 @cache
 def grey_print(name: str) -> NDArray[np.uint8]:
-    """A texture without its colours, bright enough to be coloured; of `packaged.texture`'s size."""
+    """A texture without its colours, bright enough to be coloured; of its size."""
     grey = texture(name).astype(np.float64).mean(axis=2)
     low, high = np.percentile(grey, (2, 98))
     bright = 110 + 145 * np.clip(1 - (high - grey) / max(high - low, 80.0), 0, 1)
