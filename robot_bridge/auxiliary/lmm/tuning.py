@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rl_core.training.checkpoint import CheckpointStore
-from robot_bridge.auxiliary.kept_epochs import KeptEpochs
+from robot_bridge.auxiliary.epochs import Epochs, warm_up_cosine
 from robot_bridge.auxiliary.lmm.interface import LMMError, Told, untold
 
 _WARM_UP = 0.05
@@ -56,13 +56,9 @@ def tune(
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW([group for group in groups if group["params"]], lr=lr, betas=(0.9, 0.98))
     steps, generator = epochs * math.ceil(len(lengths) / batch), torch.Generator().manual_seed(seed)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step, steps))
-    kept = KeptEpochs(store=store, parameters=parameters, optimizer=optimizer, schedule=schedule)
-    first, more = kept.resume()
-    mean, done = float(more.get("loss", 0.0)), first * (steps // epochs)
-    if first:
-        generator.set_state(more["generator"])
-    for epoch in range(first, epochs):
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warm_up_cosine(step, steps, _WARM_UP))
+
+    def epoch(number: int) -> float:
         losses: list[float] = []
         for rows in batches(torch.tensor(lengths), batch, generator):
             value = loss(rows)
@@ -72,11 +68,10 @@ def tune(
             optimizer.step()
             schedule.step()
             losses.append(float(value.detach()))
-            done += 1
-            told(done, steps)
-        mean = sum(losses) / len(losses)
-        kept.keep(epoch + 1, {"loss": mean, "generator": generator.get_state()})
-    return mean
+            told(number * (steps // epochs) + len(losses), steps)
+        return sum(losses) / len(losses)
+
+    return Epochs(count=epochs, parameters=parameters, optimizer=optimizer, schedule=schedule, generator=generator, store=store).run(epoch)
 
 
 def batches(lengths: Tensor, batch: int, generator: torch.Generator) -> list[Tensor]:
@@ -85,9 +80,3 @@ def batches(lengths: Tensor, batch: int, generator: torch.Generator) -> list[Ten
     for group in torch.randperm(len(lengths), generator=generator).split(_GROUP * batch):
         found += group[lengths[group].argsort(stable=True)].split(batch)
     return [found[place] for place in torch.randperm(len(found), generator=generator).tolist()]
-
-
-def rate(step: int, steps: int) -> float:
-    """Share of the highest learning rate at a step."""
-    warm = max(round(_WARM_UP * steps), 1)
-    return (step + 1) / warm if step < warm else 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))

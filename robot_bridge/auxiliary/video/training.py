@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rl_core.training.checkpoint import CheckpointStore
-from robot_bridge.auxiliary.kept_epochs import KeptEpochs
-from robot_bridge.auxiliary.told_progress import time_left
+from robot_bridge.auxiliary.epochs import Epochs, warm_up_cosine
 from robot_bridge.auxiliary.video.clips import ClipData
 from robot_bridge.auxiliary.video.encoder import ClipEncoder
 from robot_bridge.auxiliary.video.errors import VideoError
@@ -108,16 +106,10 @@ def train_encoder(
     meanings = torch.from_numpy(np.unique(data.meanings, return_inverse=True)[1])
     optimizer = torch.optim.AdamW(encoder.parameters(), lr=config.lr, weight_decay=config.weight_decay, betas=(0.9, 0.98))
     steps = config.epochs * len(_batches(data.groups, config.batch, np.random.default_rng(0)))
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps, config.warm_up))
-    kept = KeptEpochs(store=store, parameters=list(encoder.parameters()), optimizer=optimizer, schedule=schedule)
-    first, more = kept.resume()
-    mean = float(more.get("loss", 0.0))
-    if first:
-        generator.bit_generator.state = more["generator"]
-        say(f"epoch {first}/{config.epochs}: found in the run's folder, loss {mean:.4f}")
-    begun = time.monotonic()
-    for epoch in range(first, config.epochs):
-        losses: list[float] = []
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warm_up_cosine(step, steps, config.warm_up))
+
+    def epoch(number: int) -> float:
+        losses = []
         for rows in _batches(data.groups, config.batch, generator):
             words = torch.stack([ids[row][generator.integers(len(ids[row]))] for row in rows])
             video = encoder.encode_tokens(*clips.batch(rows))
@@ -130,17 +122,12 @@ def train_encoder(
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
-        mean = float(np.mean(losses))
-        kept.keep(epoch + 1, {"loss": mean, "generator": dict(generator.bit_generator.state)})
-        left = time_left(time.monotonic() - begun, epoch + 1 - first, config.epochs - first)
-        say(f"epoch {epoch + 1}/{config.epochs}: loss {mean:.4f}, about {left} left")
+        return float(np.mean(losses))
+
+    trained: dict[str, Any] = {"parameters": list(encoder.parameters()), "optimizer": optimizer, "schedule": schedule}
+    mean = Epochs(count=config.epochs, **trained, generator=generator, store=store, say=say).run(epoch)
     encoder.eval()
     return mean
-
-
-def _rate(step: int, steps: int, warm_up: float) -> float:
-    warm = max(round(warm_up * steps), 1)
-    return (step + 1) / warm if step < warm else 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))
 
 
 def _batches(groups: NDArray[np.int64], size: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:

@@ -27,6 +27,7 @@ from rl_core.training.signals import StopSignals
 from robot_bridge.auxiliary.monitoring.manifold.bundled_prior import ddpm_of, ddpm_weights
 from robot_bridge.auxiliary.monitoring.manifold.ddpm import DDPMConfig, DDPMTraining, PixelPrior
 from robot_bridge.auxiliary.monitoring.manifold.sweep import Level
+from robot_bridge.auxiliary.told_progress import time_left
 
 Say = Callable[[str], None]
 _CHECKPOINT_S = 60.0
@@ -102,8 +103,8 @@ def _run(training: DDPMTraining, store: CheckpointStore, say: Say) -> None:
             now, done = time.monotonic(), training.updates
             bar.update(task, completed=done)
             if done % told == 0:
-                left = (total - done) * (now - begun) / (done - first)
-                say(f"update {done}/{total}  loss {lost / min(told, done - first):.4f}  {left:.0f} s left")
+                left = time_left(now - begun, done - first, total - first)
+                say(f"update {done}/{total}  loss {lost / min(told, done - first):.4f}  {left} left")
                 lost = 0.0
             if signals.received or (now - kept > _CHECKPOINT_S and done < total):
                 store.save(done, training.state_dict())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,12 +14,11 @@ from torch.nn import functional as F
 
 from rl_core.training.checkpoint import CheckpointStore
 from rl_core.training.seeding import preserved_rng, torch_generator
-from robot_bridge.auxiliary.kept_epochs import KeptEpochs
+from robot_bridge.auxiliary.epochs import Epochs, warm_up_cosine
 from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Windows
 from robot_bridge.auxiliary.monitoring.rfmamba.network import Outputs, RadarNetwork
 from robot_bridge.auxiliary.monitoring.rfmamba.transformer import build_network
-from robot_bridge.auxiliary.told_progress import time_left
 
 Say = Callable[[str], None]
 _WARM_UP = 0.1
@@ -103,15 +102,9 @@ def minimise(
     generator = torch_generator(seed, "order")
     optimizer = torch.optim.AdamW(network.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
     steps = config.epochs * math.ceil(len(windows) / config.batch_size)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
-    kept = KeptEpochs(store=store, parameters=list(network.parameters()), optimizer=optimizer, schedule=schedule)
-    first, more = kept.resume()
-    if first:
-        generator.set_state(more["generator"])
-        say(f"epoch {first}/{config.epochs}: found in the run's folder")
-    network.train()
-    begun = time.monotonic()
-    for epoch in range(first, config.epochs):
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warm_up_cosine(step, steps, _WARM_UP))
+
+    def epoch(number: int) -> float:
         losses = []
         for batch in torch.randperm(len(windows), generator=generator).split(config.batch_size):
             rows = batch.numpy()
@@ -124,9 +117,11 @@ def minimise(
             optimizer.step()
             schedule.step()
             losses.append(float(loss.detach()))
-        kept.keep(epoch + 1, {"generator": generator.get_state()})
-        left = time_left(time.monotonic() - begun, epoch + 1 - first, config.epochs - first)
-        say(f"epoch {epoch + 1}/{config.epochs}: loss {np.mean(losses):.4f}, about {left} left")
+        return float(np.mean(losses))
+
+    trained: dict[str, Any] = {"parameters": list(network.parameters()), "optimizer": optimizer, "schedule": schedule}
+    network.train()
+    Epochs(count=config.epochs, **trained, generator=generator, store=store, say=say).run(epoch)
     network.eval()
 
 
@@ -136,8 +131,3 @@ def outputs_of(network: RadarNetwork, echoes: NDArray[np.complex64], scale: Tens
         starts = range(0, len(echoes), batch_size)
         parts = [network(normalised(echoes[start : start + batch_size], scale)) for start in starts]
     return Outputs(**{name: torch.cat([getattr(part, name) for part in parts]) for name in ("joints", "activity", "body")})
-
-
-def _rate(step: int, steps: int) -> float:
-    warm_up = max(1, round(_WARM_UP * steps))
-    return (step + 1) / warm_up if step < warm_up else 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up)))

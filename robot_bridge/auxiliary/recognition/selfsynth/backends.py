@@ -79,31 +79,19 @@ def kept_decoder(
     """
     facts = {"base": config.to_dict(), "seed": seed, "described": fingerprint(described), "concepts": concepts.to_json()}
     RunFolder(folder, {**facts, "model": vlm.identity, "grid": visual.grid})
-    place, store = folder / "decoder", CheckpointStore(folder / "epochs")
-    if not (place / "bundle.json").is_file():
-        _new_decoder(vlm, visual, described, concepts, config, seed, say, store).save(place)
-        shutil.rmtree(store.folder)
-    return SmallLMM.load(place, vlm, visual)
-
-
-def _new_decoder(
-    vlm: VLM,
-    visual: VisualTokens,
-    described: ImageData,
-    concepts: Concepts,
-    config: BaseConfig,
-    seed: int,
-    say: Say,
-    store: CheckpointStore,
-) -> SmallLMM:
+    place = folder / "decoder"
+    if (place / "bundle.json").is_file():
+        return SmallLMM.load(place, vlm, visual)
     texts = base_texts(described, concepts, config, seed)
     model = SmallLMM(vlm, vocabulary(concepts, described), grid=visual.grid, visual=visual, seed=seed)
     say(f"base: {len(texts)} texts on {len(described)} pictures, {model.vocabulary.size} words")
     frames, (prompts, answers) = described.frames[[row for row, _, _ in texts]], zip(*(text[1:] for text in texts), strict=True)
-    told = ToldProgress(say, "base: steps")
+    told, store = ToldProgress(say, "base: steps"), CheckpointStore(folder / "epochs")
     loss = model.sft(frames, prompts, answers, config.epochs, config.lr, seed=seed, told=told, store=store)
     say(f"base: loss {loss:.3f}")
-    return model
+    model.save(place)
+    shutil.rmtree(store.folder)
+    return SmallLMM.load(place, vlm, visual)  # as every later run finds it
 
 
 def bundled(lmm: LMM, config: SelfSynthConfig) -> tuple[dict[str, Tensor], dict[str, Any]]:
