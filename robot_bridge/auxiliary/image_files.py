@@ -24,14 +24,18 @@ FORMAT = "armstack-images"
 VERSION = 1
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 _FACTOR = "factor_"
+_COUNTS = ("images", "stills")
+"""What the makers of shards call the number of pictures that they were asked for."""
 
 
-def read_images(folder: str | Path, *, side: int = 128) -> ImageData:
+def read_images(folder: str | Path, *, side: int | None = 128, least: int = 2) -> ImageData:
     """Pictures of a folder: shards where it holds `images.json`, else one folder of pictures a class.
 
     Args:
         folder: where they lie.
-        side: pixels of width and height to which pictures of class folders are brought (cut to a square first); shards keep their own.
+        side: pixels of width and height to which pictures of class folders are brought (cut to a square first); None takes them as they
+            are, all of one size. Shards keep their own.
+        least: class folders that there have to be.
 
     Raises:
         ImageDataError: nothing there, or something that cannot be read; names the file.
@@ -39,20 +43,20 @@ def read_images(folder: str | Path, *, side: int = 128) -> ImageData:
     folder = Path(folder)
     if not folder.is_dir():
         raise ImageDataError(f"{folder}: no such folder; valid: a folder of `armstack aux data`, or one with a folder of pictures a class")
-    return read_shards(folder) if (folder / HEADER).is_file() else read_class_folders(folder, side=side)
+    return read_shards(folder) if (folder / HEADER).is_file() else read_class_folders(folder, side=side, least=least)
 
 
-def read_class_folders(folder: Path, *, side: int = 128) -> ImageData:
+def read_class_folders(folder: Path, *, side: int | None = 128, least: int = 2) -> ImageData:
     """Pictures `CLASS/FILE.jpg`; the class is named as its folder, with "_" as a space.
 
     All pictures directly in a class' folder count as different objects; those in a folder inside it (`CLASS/OBJECT/FILE.jpg`) as one.
 
     Raises:
-        ImageDataError: no classes, one class only, a class without pictures, or a picture that cannot be read.
+        ImageDataError: too few classes, a class without pictures, a picture that cannot be read, or pictures of two sizes as they are.
     """
     places = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
-    expected = f"valid: {folder}/CLASS/FILE.jpg with two or more classes ({', '.join(SUFFIXES)})"
-    if len(places) < 2:
+    expected = f"valid: {folder}/CLASS/FILE.jpg with {least} or more classes ({', '.join(SUFFIXES)})"
+    if len(places) < least:
         found = f"one class, {places[0].name!r}" if places else "no class folders"
         raise ImageDataError(f"{folder}: {found}; {expected}")
     frames: list[NDArray[np.uint8]] = []
@@ -65,6 +69,11 @@ def read_class_folders(folder: Path, *, side: int = 128) -> ImageData:
             raise ImageDataError(f"{place}: no pictures; {expected}")
         for file in files:
             frames.append(_read_picture(file, side))
+            if frames[-1].shape != frames[0].shape:
+                (height, width), (own_height, own_width) = frames[0].shape[:2], frames[-1].shape[:2]
+                raise ImageDataError(
+                    f"{file}: {own_width} x {own_height} pixels, those before it {width} x {height}; valid: all of one size"
+                )
             labels.append(label)
             instances.append(objects.setdefault(file if file.parent == place else file.parent, len(objects)))
     return ImageData(
@@ -79,7 +88,7 @@ def read_shards(folder: Path) -> ImageData:
     """All shards of a folder, in the order of their names.
 
     Raises:
-        ImageDataError: no header or none of this version, no shards, or a damaged one; names the file.
+        ImageDataError: no header or none of this version, no shards, a damaged one, or fewer pictures than were made; names the file.
     """
     header = read_header(folder)
     files = sorted(folder.glob("*.npz"))
@@ -91,6 +100,13 @@ def read_shards(folder: Path) -> ImageData:
         if set(shard) != names or shard["frames"].shape[1:] != shards[0]["frames"].shape[1:]:
             raise ImageDataError(f"{file}: arrays {sorted(shard)} of another kind than in {files[0].name}: {sorted(names)}")
     whole = {name: np.concatenate([shard[name] for shard in shards]) for name in names}
+    found, made_from = len(whole["frames"]), header.get("made_from") or {}
+    # without this, data that lack a shard would train and judge on fewer pictures, or classes, unsaid
+    if short := [wanted for name in _COUNTS if isinstance(wanted := made_from.get(name), int) and wanted != found]:
+        raise ImageDataError(
+            f"{folder}: its *.npz hold {found} pictures, {HEADER} says {short[0]}; make the data again with the same settings, what is "
+            "there is kept"
+        )
     return ImageData(
         frames=whole["frames"],
         labels=whole["labels"].astype(np.int64),
@@ -151,10 +167,12 @@ def _read_shard(file: Path) -> dict[str, NDArray[Any]]:
     return shard
 
 
-def _read_picture(file: Path, side: int) -> NDArray[np.uint8]:
+def _read_picture(file: Path, side: int | None) -> NDArray[np.uint8]:
     try:
         with Image.open(file) as picture:
             upright = ImageOps.exif_transpose(picture).convert("RGB")
     except (OSError, UnidentifiedImageError, ValueError) as error:
         raise ImageDataError(f"{file}: not a readable picture: {error}; remove it, or save it again") from error
+    if side is None:
+        return np.asarray(upright, np.uint8)
     return np.asarray(ImageOps.fit(upright, (side, side), Image.Resampling.BILINEAR), np.uint8)

@@ -91,7 +91,7 @@ class AuxiliaryMethod:
     requests: Mapping[str, Request] = field(default_factory=dict)
     extra: str = ""
     make_data: str = "robot_bridge.auxiliary.parts_data:make"
-    read_data: str = "robot_bridge.auxiliary.whole_images:read_whole_images"
+    read_data: str = "robot_bridge.auxiliary.image_files:read_images"
 
     @property
     def config_class(self) -> type[Config]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rl_core.bundle import Bundle, BundleError, bundle_sha256
+from rl_core.bundle import BundleError, bundle_sha256
+from robot_bridge.auxiliary.bundle_folders import read_bundle
 from robot_bridge.auxiliary.registry import AUXILIARY_METHODS, load_auxiliary
 from robot_bridge.auxiliary.video.tempme import ClipSearcher
 
@@ -15,7 +16,7 @@ def read_searcher(folder: Path) -> tuple[ClipSearcher, str]:
     Raises:
         BundleError: no bundle there, or not one of clips.
     """
-    bundle = Bundle.load(folder)
+    bundle = read_bundle(folder, "tempme")
     method = AUXILIARY_METHODS.get(bundle.method)
     if method is None or method.family != "video":
         valid = ", ".join(name for name, row in AUXILIARY_METHODS.items() if row.family == "video")

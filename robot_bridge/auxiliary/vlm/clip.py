@@ -54,8 +54,10 @@ class ClipVLM(Towers):
             from transformers import CLIPModel, CLIPTokenizer
         except ImportError as error:
             raise VLMError(f"CLIP needs transformers ({error}): pip install 'armstack[vlm]'") from error
+        if not Path(weights).is_dir():  # transformers would take it for a name on a hub
+            raise VLMError(f"no CLIP at {weights}: no such folder; valid: a folder with {FILES}, e.g. of openai/clip-vit-base-patch16")
         try:
-            model = CLIPModel.from_pretrained(str(weights), local_files_only=True)
+            model = CLIPModel.from_pretrained(str(weights), local_files_only=True, use_safetensors=True)
             tokenizer = CLIPTokenizer.from_pretrained(str(weights), local_files_only=True)
         except (OSError, ValueError, ImportError) as error:
             first = str(error).strip().splitlines()[0]

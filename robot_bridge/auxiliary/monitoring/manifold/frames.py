@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
-
-from robot_bridge.auxiliary.image_data import ImageData, ImageDataError
-from robot_bridge.auxiliary.image_files import HEADER, SUFFIXES
+from robot_bridge.auxiliary.image_data import ImageData
+from robot_bridge.auxiliary.image_files import HEADER, read_images
 from robot_bridge.auxiliary.monitoring.manifold.dataset_frames import dataset_frames, is_dataset
 from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
 from robot_bridge.auxiliary.monitoring.manifold.few_shot import require_both
-from robot_bridge.auxiliary.whole_images import read_whole_images
 
 CLASSES = ("real", "generated")
 
@@ -26,37 +21,8 @@ def read_frames(folder: str | Path) -> ImageData:
         DatasetError: a dataset that cannot be read.
     """
     folder = Path(folder)
-    expected = f"valid: {folder}/CLASS/FILE.png or {folder}/CLASS/SCENE/FILE.png, a dataset, or a folder of `armstack aux data`"
-    if not folder.exists():
-        raise ImageDataError(f"{folder}: no such file or folder; {expected}")
-    if (folder / HEADER).is_file():
-        return read_whole_images(folder)
-    if is_dataset(folder):
-        return dataset_frames(folder)
-    if not folder.is_dir():
-        raise ImageDataError(f"{folder}: is a file and no dataset; {expected}")
-    places = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
-    files = [(label, file) for label, place in enumerate(places) for file in _pictures(place)]
-    empty = [place.name for label, place in enumerate(places) if label not in {number for number, _ in files}]
-    if not files or empty:
-        found = f"no pictures in {', '.join(empty)}" if empty else "no folders of pictures"
-        raise ImageDataError(f"{folder}: {found}; {expected} ({', '.join(SUFFIXES)})")
-    frames = [_read(file) for _, file in files]
-    for (_, file), frame in zip(files, frames, strict=True):
-        if frame.shape != frames[0].shape:
-            raise ImageDataError(
-                f"{file}: {frame.shape[1]} x {frame.shape[0]} pixels, {files[0][1]} has {frames[0].shape[1]} x {frames[0].shape[0]}; "
-                "valid: frames of one camera, all of one size"
-            )
-    scenes: dict[Path, int] = {}
-    # pictures directly in a class' folder count as different scenes, those of a folder inside it as one
-    instances = [scenes.setdefault(file if file.parent == places[label] else file.parent, len(scenes)) for label, file in files]
-    return ImageData(
-        frames=np.stack(frames),
-        labels=np.array([label for label, _ in files], np.int64),
-        classes=tuple(place.name.replace("_", " ") for place in places),
-        instances=np.array(instances, np.int64),
-    )
+    shards = (folder / HEADER).is_file()
+    return dataset_frames(folder) if not shards and is_dataset(folder) else read_images(folder, side=None, least=1)
 
 
 def read_labelled(folder: str, shape: tuple[int, ...], crops: int) -> ImageData:
@@ -86,15 +52,3 @@ def require_shape(data: ImageData, shape: tuple[int, ...], what: str) -> None:
             f"{what}: frames of {data.frames.shape[2]} x {data.frames.shape[1]} pixels; valid: {shape[1]} x {shape[0]}, "
             "those of the camera that the detector is for"
         )
-
-
-def _pictures(place: Path) -> list[Path]:
-    return sorted(file for file in place.rglob("*") if file.suffix.lower() in SUFFIXES)
-
-
-def _read(file: Path) -> NDArray[np.uint8]:
-    try:
-        with Image.open(file) as picture:
-            return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"), np.uint8)
-    except (OSError, UnidentifiedImageError, ValueError) as error:
-        raise ImageDataError(f"{file}: not a readable picture: {error}; remove it, or save it again") from error

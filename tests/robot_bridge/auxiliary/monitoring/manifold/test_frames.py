@@ -30,19 +30,19 @@ def test_frames_keep_their_size_and_scenes_stay_together(tmp_path: Path) -> None
 
 
 def test_frames_of_two_sizes_or_none_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ImageDataError, match="no such file or folder; valid: .*CLASS/FILE.png"):
+    with pytest.raises(ImageDataError, match="no such folder; valid: "):
         read_frames(tmp_path / "none")
-    with pytest.raises(ImageDataError, match="no folders of pictures"):
+    with pytest.raises(ImageDataError, match="no class folders; valid: .*CLASS/FILE.jpg with 1 or more"):
         read_frames(tmp_path)
     pictures(tmp_path, "front/0.png")
     pictures(tmp_path, "wrist/0.png", size=(32, 32))
-    with pytest.raises(ImageDataError, match=r"wrist/0.png: 32 x 32 pixels, .*front/0.png has 24 x 16; valid: frames of one camera"):
+    with pytest.raises(ImageDataError, match=r"wrist/0.png: 32 x 32 pixels, those before it 24 x 16; valid: all of one size"):
         read_frames(tmp_path)
     (tmp_path / "wrist" / "0.png").write_text("no picture")
     with pytest.raises(ImageDataError, match=r"wrist/0.png: not a readable picture"):
         read_frames(tmp_path)
     (tmp_path / "wrist" / "0.png").unlink()
-    with pytest.raises(ImageDataError, match="no pictures in wrist"):
+    with pytest.raises(ImageDataError, match="wrist: no pictures"):
         read_frames(tmp_path)
 
 

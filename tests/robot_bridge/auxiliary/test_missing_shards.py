@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from robot_bridge.auxiliary.image_data import ImageData, ImageDataError
-from robot_bridge.auxiliary.image_files import write_header, write_shard
-from robot_bridge.auxiliary.registry import AUXILIARY_METHODS
-from robot_bridge.auxiliary.whole_images import read_whole_images
+from robot_bridge.auxiliary.image_files import read_images, write_header, write_shard
 
 
 def shards(folder: Path, made_from: dict[str, object]) -> None:
@@ -24,18 +22,13 @@ def shards(folder: Path, made_from: dict[str, object]) -> None:
 @pytest.mark.parametrize("name", ["images", "stills"])
 def test_a_class_is_not_missing_unsaid(name: str, tmp_path: Path) -> None:
     shards(tmp_path, {name: 6})
-    assert len(read_whole_images(tmp_path)) == 6
+    assert len(read_images(tmp_path)) == 6
     (tmp_path / "crate-001.npz").unlink()
     with pytest.raises(ImageDataError, match=r"npz hold 3 pictures, images.json says 6; make the data again with the same settings"):
-        read_whole_images(tmp_path)
+        read_images(tmp_path)
 
 
 def test_shards_of_other_makers_have_no_number_to_hold(tmp_path: Path) -> None:
     shards(tmp_path, {"maker": "mine"})
     (tmp_path / "crate-001.npz").unlink()
-    assert len(read_whole_images(tmp_path)) == 3
-
-
-def test_methods_on_pictures_read_whole_data() -> None:
-    readers = {method.read_data for method in AUXILIARY_METHODS.values()}
-    assert not any(reader.endswith("image_files:read_images") for reader in readers)
+    assert len(read_images(tmp_path)) == 3
