@@ -15,7 +15,7 @@ from robot_bridge.auxiliary.monitoring.experiments import guards
 from robot_bridge.auxiliary.recognition import demul, parts_bench
 from robot_bridge.auxiliary.recognition.contenders import CONTENDERS
 from robot_bridge.auxiliary.recognition.experiments import base_to_new, few_shot
-from robot_bridge.auxiliary.recognition.robust_experiment import _crop, robust
+from robot_bridge.auxiliary.recognition.robust_experiment import _crop, _crops, robust
 from tests.robot_bridge.auxiliary.tiny_vlm import coloured_parts, tiny_vlm
 
 SCHEDULE = {"epochs": 2, "batch_size": 8}
@@ -109,6 +109,15 @@ def test_a_crop_is_the_square_around_the_object():
     mask[0:4, 10:20] = True
     assert np.array_equal(_crop(frame, mask), frame[0:14, 7:23])  # cut at the edge
     assert _crop(frame, np.zeros_like(mask)) is frame
+
+
+def test_crops_are_of_the_labelled_object_and_not_of_those_beside_it():
+    data = coloured_parts(each=1, seed=0)
+    frames, masks = np.zeros_like(data.frames), np.full(data.frames.shape[:3], 2, np.uint8)
+    frames[:, 4:12, 4:12], masks[:, 4:12, 4:12] = 255, 1
+    images, labels = _crops(replace(data, frames=frames, segmentation=masks), 8)
+    assert images.shape[1:] == (3, 8, 8) and np.array_equal(labels, data.labels)
+    assert images[:, :, 2:6, 2:6].min() == 1.0 and images.mean() > 0.3  # of the whole frame it is a ninth
 
 
 @pytest.mark.parametrize("guard", ["mcm", "gl-mcm", "local-prompt"])
