@@ -53,14 +53,21 @@ class Epochs:
 
         Raises:
             CheckpointError: nothing that was kept can be read.
+            KeyboardInterrupt: Ctrl-C; what is kept has been said.
         """
         first, loss = self._resume()
-        begun = time.monotonic()
-        for number in range(first, self.count):
-            loss = epoch(number)
-            self._keep(number + 1, loss)
-            left = time_left(time.monotonic() - begun, number + 1 - first, self.count - first)
-            self.say(f"epoch {number + 1}/{self.count}: loss {loss:.4f}, about {left} left")
+        begun, done = time.monotonic(), first
+        try:
+            while done < self.count:
+                loss = epoch(done)
+                done += 1
+                self._keep(done, loss)
+                left = time_left(time.monotonic() - begun, done - first, self.count - first)
+                self.say(f"epoch {done}/{self.count}: loss {loss:.4f}, about {left} left")
+        except KeyboardInterrupt:
+            if self.store is not None:
+                self.say(f"{done} of {self.count} epochs are kept; the same command goes on from there")
+            raise
         return loss
 
     def _resume(self) -> tuple[int, float]:
