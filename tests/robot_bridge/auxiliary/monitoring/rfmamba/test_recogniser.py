@@ -117,7 +117,7 @@ def test_a_bundle_says_how_far_its_distances_are_off(bundle: Bundle, radar: Rada
     assert load_auxiliary(find_method("rfmamba"), without).distance_error_95_m == math.inf
 
 
-def test_the_error_of_distances_is_of_the_nearer_half(recordings: Recordings) -> None:
+def test_the_error_of_distances_is_of_those_who_are_near(recordings: Recordings) -> None:
     """A radar that puts everybody in one place is off by most where somebody is near."""
     windows = recordings.windows(4, 3)
     joints = torch.from_numpy(windows.joints)
