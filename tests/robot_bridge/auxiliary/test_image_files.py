@@ -55,7 +55,7 @@ def test_pictures_are_turned_as_their_camera_says(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_says_what_is_expected(tmp_path: Path) -> None:
-    with pytest.raises(ImageDataError, match="no class folders; valid: .*CLASS/FILE.jpg with two or more classes"):
+    with pytest.raises(ImageDataError, match="no class folders; valid: .*CLASS/FILE.jpg with 2 or more classes"):
         read_images(tmp_path)
     with pytest.raises(ImageDataError, match="no such folder"):
         read_images(tmp_path / "nothing")

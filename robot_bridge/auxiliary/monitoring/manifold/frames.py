@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robot_bridge.auxiliary.image_data import ImageData
+from robot_bridge.auxiliary.image_data import ImageData, ImageDataError
 from robot_bridge.auxiliary.image_files import HEADER, read_images
 from robot_bridge.auxiliary.monitoring.manifold.dataset_frames import dataset_frames, is_dataset
 from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
@@ -21,8 +21,11 @@ def read_frames(folder: str | Path) -> ImageData:
         DatasetError: a dataset that cannot be read.
     """
     folder = Path(folder)
-    shards = (folder / HEADER).is_file()
-    return dataset_frames(folder) if not shards and is_dataset(folder) else read_images(folder, side=None, least=1)
+    if not (folder / HEADER).is_file() and is_dataset(folder):
+        return dataset_frames(folder)
+    if folder.is_file():
+        raise ImageDataError(f"{folder}: is a file and no dataset; valid: a dataset, or a folder with a folder of pictures a class")
+    return read_images(folder, side=None, least=1)
 
 
 def read_labelled(folder: str, shape: tuple[int, ...], crops: int) -> ImageData:

@@ -162,7 +162,7 @@ def test_labelled_frames_that_cannot_be_used_are_found_before_training(tmp_path:
     wrong = labelled_folder(tmp_path / "wrong")
     (wrong / "real").rename(wrong / "true")
     for folder, error, message in (
-        (tmp_path / "nope", ImageDataError, "nope: no such file or folder"),
+        (tmp_path / "nope", ImageDataError, "nope: no such folder; valid: "),
         (few, AuthenticityError, "4 real and 4 generated crops with a label; valid: 5 or more of each"),
         (large, AuthenticityError, "large: frames of 32 x 24 pixels; valid: 16 x 16"),
         (wrong, AuthenticityError, "classes generated, true; valid: real, generated"),
