@@ -1,22 +1,27 @@
-"""Makes recordings of people by the simulated radar (`sim_envs.sensors`)."""
+"""Makes recordings of people by the simulated radar (`sim_envs.sensors`); a person who is finished is kept."""
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rl_core.training.seeding import numpy_generator
-from robot_bridge.auxiliary.monitoring.rfmamba.echoes import HEADER, Recordings, made_from, read_recordings, write_recordings
+from robot_bridge.auxiliary.monitoring.rfmamba.echoes import HEADER, Recordings, joined, made_from, read_recordings, write_recordings
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import RadarError, RadarGeometry
 from sim_envs.sensors.humanoid import Build
 from sim_envs.sensors.motions import ACTIVITIES
 from sim_envs.sensors.radar import Wall
 from sim_envs.sensors.recordings import RadarScene, Recorder, Waveform
+
+UNFINISHED = "unfinished"
+"""Folder of the people who are recorded, until all are."""
 
 
 def make(
@@ -33,7 +38,7 @@ def make(
     seed: int = 0,
     say: Callable[[str], None] = print,
 ) -> dict[str, float]:
-    """Records walking, standing, waving and falling people; called again with equal settings it leaves what is there.
+    """Records walking, standing, waving and falling people; called again with equal settings it records only who is missing.
 
     Another seed gives other people and another cell.
 
@@ -62,18 +67,18 @@ def make(
         "wall": wall, "snr_db": snr_db, "dropout": dropout, "waveform": waveform,
     }  # fmt: skip
     if (out / HEADER).exists():
-        if (found := made_from(out)) != settings:
-            raise RadarError(f"{out}: holds recordings of {found}; asked for: {settings}; valid: equal settings, or a new folder")
+        _require_equal(out, settings)
         data = read_recordings(out)
         say(f"{out}: {len(data)} recordings of {people} people are there already")
         return {"recordings": len(data), "frames": len(data) * frames}
     begun = time.monotonic()
     data = simulate(
         people=people, recordings=recordings, frames=frames, frequencies=frequencies, wall=wall, snr_db=snr_db, dropout=dropout,
-        waveform=waveform, seed=seed,
+        waveform=waveform, seed=seed, unfinished=out / UNFINISHED, settings=settings,
     )  # fmt: skip
     rate = len(data) * frames / (time.monotonic() - begun)
     write_recordings(data, out, settings)
+    shutil.rmtree(out / UNFINISHED)
     say(f"{out}: {len(data)} recordings of {people} people, {len(data) * frames} frames ({rate:.0f}/s)")
     return {"recordings": len(data), "frames": len(data) * frames, "frames_per_s": rate}
 
@@ -89,8 +94,13 @@ def simulate(
     snr_db: float = 20.0,
     dropout: float = 0.4,
     waveform: Waveform = "sfcw",
+    unfinished: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Recordings:
-    """The recordings themselves; see `make`."""
+    """The recordings themselves; see `make`.
+
+    With `unfinished`, a folder, each person is kept there, as made from `settings`, and is not recorded again.
+    """
     if people < 1 or recordings < len(ACTIVITIES) or frames < 2 or frequencies < 2:
         raise RadarError(
             f"people {people}, recordings {recordings}, frames {frames}, frequencies {frequencies}; "
@@ -102,35 +112,52 @@ def simulate(
     if not np.isfinite(snr_db):
         raise RadarError(f"snr_db {snr_db}, valid: a finite number")
     scene = RadarScene(frequencies=frequencies, snr_db=snr_db, dropout=dropout, waveform=waveform)
-    recorder, found, who, walls = Recorder(scene, numpy_generator(seed, "cell")), [], [], []
+    array = scene.array
+    geometry = RadarGeometry(
+        transmitters=tuple(map(tuple, array.transmitters.tolist())),
+        receivers=tuple(map(tuple, array.receivers.tolist())),
+        frequencies=tuple(array.frequencies.tolist()),
+        frames=frames,
+        period_s=scene.period_s,
+    )
+    recorder, parts = Recorder(scene, numpy_generator(seed, "cell")), []
     columns = (TextColumn("recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         for person in bar.track(range(people)):
-            rng = numpy_generator(seed, "person", person)
-            build = Build(height=float(rng.normal(1.0, 0.05)), girth=float(rng.normal(1.0, 0.1)))
-            for take in range(recordings):
-                between = _wall(rng) if rng.random() < wall else None
-                found.append(recorder.record(build, ACTIVITIES[take % len(ACTIVITIES)], frames, rng, wall=between))
-                who.append(person)
-                walls.append(between is not None)
-    array = scene.array
+            place = None if unfinished is None else unfinished / f"person-{person:04d}"
+            if place is not None and (place / HEADER).exists():
+                _require_equal(place, settings or {})
+                parts.append(read_recordings(place))
+                continue
+            parts.append(_person(recorder, geometry, person, recordings, wall, numpy_generator(seed, "person", person)))
+            if place is not None:
+                write_recordings(parts[-1], place, dict(settings or {}))
+    return joined(parts)
+
+
+def _person(recorder: Recorder, geometry: RadarGeometry, person: int, recordings: int, wall: float, rng: np.random.Generator) -> Recordings:
+    build = Build(height=float(rng.normal(1.0, 0.05)), girth=float(rng.normal(1.0, 0.1)))
+    found, walls = [], []
+    for take in range(recordings):
+        between = _wall(rng) if rng.random() < wall else None
+        found.append(recorder.record(build, ACTIVITIES[take % len(ACTIVITIES)], geometry.frames, rng, wall=between))
+        walls.append(between is not None)
     return Recordings(
-        geometry=RadarGeometry(
-            transmitters=tuple(map(tuple, array.transmitters.tolist())),
-            receivers=tuple(map(tuple, array.receivers.tolist())),
-            frequencies=tuple(array.frequencies.tolist()),
-            frames=frames,
-            period_s=scene.period_s,
-        ),
+        geometry=geometry,
         activities=ACTIVITIES,
         echoes=np.stack([each.echoes for each in found]),
         backgrounds=np.stack([each.background for each in found]),
         joints=np.stack([each.joints for each in found]),
         activity=np.stack([each.activity for each in found]),
         body=np.stack([each.body for each in found]),
-        people=np.array(who, np.int64),
+        people=np.full(recordings, person, np.int64),
         behind_wall=np.array(walls, bool),
     )
+
+
+def _require_equal(place: Path, settings: Mapping[str, Any]) -> None:
+    if (found := made_from(place)) != settings:
+        raise RadarError(f"{place}: holds recordings of {found}; asked for: {dict(settings)}; valid: equal settings, or a new folder")
 
 
 def _wall(rng: np.random.Generator) -> Wall:

@@ -126,6 +126,11 @@ class Recordings:
         )
 
 
+def joined(parts: Sequence[Recordings]) -> Recordings:
+    """Recordings of one radar, one after the other."""
+    return dataclasses.replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _TYPES})
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Windows:
     """n windows and what is true at their current frame; the echoes are free of their background."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from robot_bridge.auxiliary.monitoring.rfmamba.echo_data import simulate
+from robot_bridge.auxiliary.monitoring.rfmamba.echo_data import UNFINISHED, make, simulate
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import ARRAYS, HEADER, Recordings, fingerprint, read_recordings, write_recordings
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import RadarError
+from sim_envs.sensors.recordings import Recorder
 
 
 def test_what_is_written_is_read(recordings: Recordings, tmp_path: Path) -> None:
@@ -113,3 +115,29 @@ def test_every_person_does_everything_and_seeds_decide(recordings: Recordings) -
 def test_settings_that_cannot_be_are_refused(change: dict[str, float], says: str) -> None:
     with pytest.raises(RadarError, match=says):
         simulate(**{"people": 1, "recordings": 4, "frames": 2, "wall": 0.0, "seed": 0, **change})
+
+
+def test_a_recording_that_was_stopped_keeps_who_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"people": 3, "recordings": 4, "frames": 2, "seed": 5, "say": lambda text: None}
+    make(tmp_path / "whole", **settings)
+    record, taken = Recorder.record, []
+
+    def interrupted(recorder: Recorder, *args: Any, **options: Any) -> Any:
+        if len(taken) == 10:  # in the third person
+            raise KeyboardInterrupt
+        taken.append(1)
+        return record(recorder, *args, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Recorder, "record", interrupted)
+        make(tmp_path / "cut", **settings)
+    assert len(list((tmp_path / "cut" / UNFINISHED).iterdir())) == 2
+    with pytest.raises(
+        RadarError, match=r"person-0000: holds recordings of .*'people': 3.*asked for: .*'people': 4.*valid: equal settings"
+    ):
+        make(tmp_path / "cut", **{**settings, "people": 4})
+    again = []
+    monkeypatch.setattr(Recorder, "record", lambda *args, **options: again.append(1) or record(*args, **options))
+    make(tmp_path / "cut", **settings)
+    assert len(again) == 4 and not (tmp_path / "cut" / UNFINISHED).exists()
+    assert fingerprint(read_recordings(tmp_path / "cut")) == fingerprint(read_recordings(tmp_path / "whole"))
