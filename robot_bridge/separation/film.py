@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from rl_core.training.video import write_mp4
-from robot_bridge.auxiliary.monitoring.rfmamba.interface import JOINTS
+from robot_bridge.auxiliary.monitoring.rfmamba.interface import BONES
 from robot_bridge.control.arm_shape import ArmShape
 from robot_bridge.nodes.arm_offer import ArmOffer
 from robot_bridge.separation.report import messages_of, read_separation
@@ -23,21 +23,6 @@ _SIZE, _BAR = 360, 40
 _SPANS = {"side": ((-0.6, 3.2), (-0.9, 1.6)), "top": ((-0.6, 3.2), (-1.25, 1.25))}
 """Metres that are shown, of x and of z or y."""
 _WIDTH = round(_SIZE * 3.8 / 2.5)
-_SIDES = ("left", "right")
-_BONES = tuple(
-    (JOINTS.index(one), JOINTS.index(other))
-    for one, other in (
-        ("head", "neck"),
-        *((f"{side}_{one}", f"{side}_{other}") for side in _SIDES for one, other in (("shoulder", "elbow"), ("elbow", "wrist"))),
-        *(
-            (f"{side}_{one}", f"{side}_{other}")
-            for side in _SIDES
-            for one, other in (("hip", "knee"), ("knee", "ankle"), ("shoulder", "hip"))
-        ),
-        *(("neck", f"{side}_shoulder") for side in _SIDES),
-        ("left_hip", "right_hip"),
-    )
-)
 ARM, TRUE, FOUND, _TEXT = (30, 110, 40), (31, 90, 180), (235, 120, 20), (20, 20, 20)
 _FREE, _HELD = (255, 255, 255), (214, 214, 214)
 
@@ -70,7 +55,7 @@ def write_film(bag: str | Path, file: str | Path, *, fps: float = 10.0, seconds:
                 _lines(draw, segments, view, axis, number * _WIDTH, ARM, 7)
                 for name, colour, width in (("true", TRUE, 4), ("found", FOUND, 2)):
                     if (points := _at(poses[name], stamp_ns)) is not None:
-                        _lines(draw, np.stack([points[[a, b]] for a, b in _BONES]), view, axis, number * _WIDTH, colour, width)
+                        _lines(draw, np.stack([points[[a, b]] for a, b in BONES]), view, axis, number * _WIDTH, colour, width)
             told = "-" if np.isnan(trace.heard_m[period]) else f"{trace.heard_m[period]:.2f} m"
             text = f"{(stamp_ns - begin_ns) * 1e-9:5.1f} s   distance {trace.distance_m[period]:.2f} m   heard {told}   " + (
                 "hold" if trace.held[period] else f"allowed speed {100 * np.nan_to_num(trace.scale[period]):.0f} %"

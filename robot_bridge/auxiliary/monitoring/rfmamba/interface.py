@@ -22,6 +22,14 @@ JOINTS = (
     "left_hip", "left_knee", "left_ankle", "right_hip", "right_knee", "right_ankle",
 )  # fmt: skip
 """Keypoints of a person, in the order of `Person.joints`."""
+_PAIRS = (
+    ("head", "neck"), ("neck", "left_shoulder"), ("neck", "right_shoulder"), ("left_hip", "right_hip"),
+    ("left_shoulder", "left_elbow"), ("left_elbow", "left_wrist"), ("right_shoulder", "right_elbow"), ("right_elbow", "right_wrist"),
+    ("left_shoulder", "left_hip"), ("left_hip", "left_knee"), ("left_knee", "left_ankle"),
+    ("right_shoulder", "right_hip"), ("right_hip", "right_knee"), ("right_knee", "right_ankle"),
+)  # fmt: skip
+BONES = tuple((JOINTS.index(one), JOINTS.index(other)) for one, other in _PAIRS)
+"""Keypoints between which a drawn person has a line."""
 
 _SAME_M, _SAME_SHARE = 1e-3, 1e-6
 
