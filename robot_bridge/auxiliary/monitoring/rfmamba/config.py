@@ -84,9 +84,9 @@ class RFMambaConfig(Config):
     """Share of the people that are not trained on but judged in the end, for the bundle's metrics [here]."""
     epochs: int = 10
     """Passes over the windows [here; 500 in RadarFormer's code]."""
-    batch_size: int = 32
+    batch_size: int = 8
     """Windows in a batch [here; 2 in RadarFormer's code]."""
-    lr: float = 3e-3
+    lr: float = 1.5e-3
     """Learning rate of AdamW, after a warm-up of a tenth, down to 0 along a cosine [here; 1e-4 in RadarFormer's code]."""
     weight_decay: float = 1e-4
     """Of AdamW [RadarFormer's code]."""

@@ -27,9 +27,9 @@ UNFINISHED = "unfinished"
 def make(
     out: str | Path,
     *,
-    people: int = 100,
+    people: int = 300,
     recordings: int = 24,
-    frames: int = 6,
+    frames: int = 4,
     frequencies: int = 32,
     wall: float = 0.5,
     snr_db: float = 20.0,
