@@ -8,7 +8,12 @@ from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echo_data import simulate
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Recordings
 
-TINY = {"network": {"embedding": 4, "widths": [6, 8], "states": 2, "head": 16, "attention_width": 16}, "epochs": 2, "batch_size": 16}
+TINY = {
+    "network": {"embedding": 4, "widths": [6, 8], "states": 2, "head": 16, "attention_width": 16},
+    "epochs": 2,
+    "batch_size": 16,
+    "lr": 3e-3,
+}
 
 
 @pytest.fixture(scope="session")
