@@ -87,7 +87,11 @@ def kept_decoder(
     say(f"base: {len(texts)} texts on {len(described)} pictures, {model.vocabulary.size} words")
     frames, (prompts, answers) = described.frames[[row for row, _, _ in texts]], zip(*(text[1:] for text in texts), strict=True)
     told, store = ToldProgress(say, "base: steps"), CheckpointStore(folder / "epochs")
-    loss = model.sft(frames, prompts, answers, config.epochs, config.lr, seed=seed, told=told, store=store)
+    try:
+        loss = model.sft(frames, prompts, answers, config.epochs, config.lr, seed=seed, told=told, store=store)
+    except KeyboardInterrupt:
+        say("base: whole epochs are kept; the same command goes on behind the last of them")
+        raise
     say(f"base: loss {loss:.3f}")
     model.save(place)
     shutil.rmtree(store.folder)

@@ -98,8 +98,10 @@ def test_a_stopped_base_decoder_goes_on_and_ends_as_one_that_was_not(small: pyte
     vlm, data, base = tiny_vlm(), drawn_parts(4, 1), BaseConfig(epochs=3)
     concepts_here = read_concepts(str(concept_file(tmp_path)))
 
+    said: list[str] = []
+
     def made(name: str) -> SmallLMM:
-        return kept_decoder(tmp_path / name, vlm, VisualTokens(vlm, 2), data, concepts_here, base, 0)
+        return kept_decoder(tmp_path / name, vlm, VisualTokens(vlm, 2), data, concepts_here, base, 0, said.append)
 
     whole, keep, counts = made("whole"), CheckpointStore.save, []
 
@@ -113,6 +115,7 @@ def test_a_stopped_base_decoder_goes_on_and_ends_as_one_that_was_not(small: pyte
     small.setattr(CheckpointStore, "save", stopping)
     with pytest.raises(KeyboardInterrupt):
         made("run")
+    assert said[-1] == "base: whole epochs are kept; the same command goes on behind the last of them"
     again = made("run")
     small.setattr(CheckpointStore, "save", keep)
     assert counts == [1, 2, 3]  # the first two epochs are not done twice
