@@ -15,8 +15,8 @@ class BaseConfig(Config):
     It is a model that describes fairly well, explains in general words and seldom says the right name, as a general model is with parts.
     """
 
-    epochs: int = 4
-    """Passes over the described pictures' texts."""
+    epochs: int = 16
+    """Passes over the described pictures' texts; after 4 it repeats one feature and cites few."""
     lr: float = 1e-3
     """Highest learning rate."""
     mentioned: float = 0.6
