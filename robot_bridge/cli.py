@@ -91,6 +91,9 @@ def main(argv: list[str] | None = None) -> int:
         with _unwound_by_sigterm():
             command = importlib.import_module(f"robot_bridge.commands.{name.replace('-', '_')}")
             return int(command.main(argv[1:]) or 0)
+    except BrokenPipeError:  # whoever read the output, such as `head`, has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (ArmstackError, OSError) as error:
         if os.environ.get("ARMSTACK_DEBUG"):
             raise

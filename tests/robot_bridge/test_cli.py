@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -30,3 +34,13 @@ def test_only_what_goes_on_says_so(
 
 def test_commands_that_go_on_are_commands() -> None:
     assert {each.split()[0] for each in cli.GO_ON} <= set(cli.COMMANDS)
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-m", "robot_bridge.cli", "reproduce", "--help"], stdout=write, stderr=subprocess.PIPE, check=False, timeout=60
+    )
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
