@@ -53,7 +53,7 @@ types: setup ## mypy
 	$(BIN)/mypy
 
 bench: setup ## every benchmark, one JSON line each
-	for name in sim replay policy contractive dvfb pear ros filter data; do $(BIN)/armstack bench $$name --json || exit 1; done
+	for name in sim replay policy contractive dvfb pear ros jitter filter data retrieval scan; do $(BIN)/armstack bench $$name --json || exit 1; done
 
 clean: ## remove what was built (not runs/)
 	rm -rf $(VENV) build install log *.egg-info
