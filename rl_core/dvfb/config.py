@@ -40,6 +40,9 @@ class DVFBConfig(Config):
     sf_laplacian: successor features over Laplacian features in place of FB, without exploration value [code: agents of their own]."""
     goal: Goal = "canonical"
     """What B sees: canonical (s'), pair (s, s'), pair_compat (online (s, s''), target (s', s''), as the authors' code) [FB; code]."""
+    goal_channels: tuple[str, ...] = ()
+    """Observation channels of them that B sees, such as eef_pos where all tasks are about the hand's place; all if empty. The fewer
+    numbers it sees, the finer d tells them apart, and rewards on others cannot be inferred [FB: goal space]."""
     z_dim: int = 50
     """d, size of z, F and B [code]."""
     hidden: int = 1024

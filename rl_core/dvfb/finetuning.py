@@ -18,9 +18,10 @@ from rl_core.data.replay import ReplayBuffer
 from rl_core.data.samplers import UniformSampler
 from rl_core.dvfb.config import DVFBConfig
 from rl_core.dvfb.finetune_config import FineTuneConfig
-from rl_core.dvfb.goals import goal_size, reached_goal
+from rl_core.dvfb.goals import reached_goal
+from rl_core.dvfb.inference import backward_net
 from rl_core.dvfb.losses import actor_loss, implicit_reward, skill_value, td_loss, td_target
-from rl_core.dvfb.networks import BackwardNet, Critic, ForwardNet, orthogonal
+from rl_core.dvfb.networks import Critic, ForwardNet, orthogonal
 from rl_core.dvfb.optimizer import PlainAdam
 from rl_core.dvfb.policy import SKILL, DVFBPolicy, ExploringPolicy, policy_from_bundle
 from rl_core.dvfb.reward_mapping import RewardMapping
@@ -61,8 +62,7 @@ class FineTuneLearner:
         self.skill = solved.arrays[SKILL].to(device)
         self.actor = policy_from_bundle(solved, device).actor.requires_grad_(True)
         self.f = restore_weights(ForwardNet(self.pretrained, *sizes), solved, device, prefix="f.")
-        b = BackwardNet(goal_size(self.pretrained.goal, sizes[0]), self.pretrained.backward_hidden, self.pretrained.z_dim)
-        self.b = restore_weights(b, solved, device, prefix="b.")
+        self.b = restore_weights(backward_net(self.pretrained, self.contract), solved, device, prefix="b.")
         self.critic = Critic(self.pretrained, *sizes)
         orthogonal(self.critic, torch_generator(seed, "dvfb", "task critic")).to(device)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)

@@ -179,6 +179,18 @@ def goal_columns(contract: RobotContract, channel: str) -> list[int]:
     raise InferenceError(f"goal of channel {channel!r}, valid: {', '.join(valid)}")
 
 
+def backward_net(config: DVFBConfig, contract: RobotContract) -> BackwardNet:
+    """B, untrained, for the observations of a contract.
+
+    Raises:
+        InferenceError: `goal_channels` that are not among them; lists those there are.
+    """
+    size = contract.observation_size
+    columns = [column for channel in config.goal_channels for column in goal_columns(contract, channel)]
+    pair = [] if config.goal == "canonical" else [size + column for column in columns]
+    return BackwardNet(goal_size(config.goal, size), config.backward_hidden, config.z_dim, columns + pair)
+
+
 def inference_from_bundle(bundle: Bundle, device: str = "cpu") -> SkillInference:
     """Inference with the states that a bundle carries.
 
@@ -191,5 +203,5 @@ def inference_from_bundle(bundle: Bundle, device: str = "cpu") -> SkillInference
     if states.observation.shape[1] != contract.observation_size:
         found = states.observation.shape[1]
         raise BundleError(f"bundle of method 'dvfb': states of {found} numbers, the contract has {contract.observation_size}")
-    b = BackwardNet(goal_size(config.goal, contract.observation_size), config.backward_hidden, config.z_dim)
-    return SkillInference(config, contract, restore_weights(b, bundle, device, prefix="b."), states)
+    b = restore_weights(backward_net(config, contract), bundle, device, prefix="b.")
+    return SkillInference(config, contract, b, states)

@@ -19,9 +19,9 @@ from rl_core.data.replay import ReplayBuffer
 from rl_core.dvfb.config import DVFBConfig
 from rl_core.dvfb.contrastive import ContrastiveEncoder, contrastive_entropy, contrastive_loss
 from rl_core.dvfb.goals import goal_inputs
-from rl_core.dvfb.inference import SkillInference
+from rl_core.dvfb.inference import SkillInference, backward_net
 from rl_core.dvfb.losses import actor_loss, skill_value, td_loss, td_target
-from rl_core.dvfb.networks import Actor, Critic, orthogonal
+from rl_core.dvfb.networks import Actor, Critic, ForwardNet, orthogonal
 from rl_core.dvfb.novelty import Novelty
 from rl_core.dvfb.optimizer import PlainAdam
 from rl_core.dvfb.policy import DVFBPolicy, ExploringPolicy, skill_contract
@@ -60,7 +60,7 @@ class DVFBLearner:
         sizes = (contract.observation_size, contract.action.size)
         weights = torch_generator(seed, "dvfb", "weights")
         self.actor = Actor(config, *sizes)
-        self.nets = SuccessorNets(config, *sizes, generator=weights)
+        self.nets = SuccessorNets(ForwardNet(config, *sizes), backward_net(config, contract), generator=weights)
         self.critic = Critic(config, *sizes)
         self.novelty = Novelty(config, sizes[0])
         self.contrastive = ContrastiveEncoder(config, sizes[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -72,15 +73,16 @@ class ForwardNet(nn.Module):
 
 
 class BackwardNet(nn.Module):
-    """B(g), of norm sqrt(d)."""
+    """B(g), of norm sqrt(d); of g it sees `columns` alone, if there are any."""
 
-    def __init__(self, goal: int, hidden: int, size: int) -> None:
+    def __init__(self, goal: int, hidden: int, size: int, columns: Sequence[int] = ()) -> None:
         super().__init__()
-        self.net = nn.Sequential(Trunk(goal, hidden, hidden), nn.Linear(hidden, size))
+        self._columns = list(columns)
+        self.net = nn.Sequential(Trunk(len(self._columns) or goal, hidden, hidden), nn.Linear(hidden, size))
 
     def forward(self, goal: Tensor) -> Tensor:
         """(n, G) -> (n, d)."""
-        return on_sphere(self.net(goal))
+        return on_sphere(self.net(goal[..., self._columns] if self._columns else goal))
 
 
 class Critic(nn.Module):

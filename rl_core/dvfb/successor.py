@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rl_core.dvfb.config import DVFBConfig
-from rl_core.dvfb.goals import GoalInputs, goal_size
+from rl_core.dvfb.goals import GoalInputs
 from rl_core.dvfb.losses import (
     effective_rank,
     fb_loss,
@@ -47,10 +47,9 @@ class Step:
 class SuccessorNets(nn.Module):
     """F and B, online and target. With successor features F is psi and B is phi."""
 
-    def __init__(self, config: DVFBConfig, observation: int, action: int, *, generator: torch.Generator) -> None:
+    def __init__(self, f: ForwardNet, b: BackwardNet, *, generator: torch.Generator) -> None:
         super().__init__()
-        self.f = ForwardNet(config, observation, action)
-        self.b = BackwardNet(goal_size(config.goal, observation), config.backward_hidden, config.z_dim)
+        self.f, self.b = f, b
         orthogonal(self, generator)
         self.f_target = copy.deepcopy(self.f).requires_grad_(False)
         self.b_target = copy.deepcopy(self.b).requires_grad_(False)

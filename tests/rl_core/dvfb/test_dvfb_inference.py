@@ -10,6 +10,7 @@ from rl_core.bundle import BundleError
 from rl_core.dvfb.inference import (
     InferenceError,
     SkillInference,
+    backward_net,
     goal_columns,
     inference_from_bundle,
     regressed_skill,
@@ -125,6 +126,21 @@ def test_a_goals_columns_are_the_newest_sample_of_the_channel():
     clock, position = CONTRACT.observation
     past = dataclasses.replace(CONTRACT, observation=(dataclasses.replace(clock, history=3), dataclasses.replace(position, history=2)))
     assert goal_columns(past, "position") == [5, 6] and goal_columns(past, "clock") == [2]
+
+
+@pytest.mark.parametrize("goal", ["canonical", "pair"])
+def test_b_sees_the_channels_it_is_given_and_no_others(goal: str) -> None:
+    b = backward_net(config(goal=goal, goal_channels=["position"]), CONTRACT)
+    reached = torch.randn(5, 3 if goal == "canonical" else 6)
+    clocks = reached.clone()
+    clocks[:, ::3] += 1.0  # the clock comes first
+    elsewhere = reached.clone()
+    elsewhere[:, -1] += 1.0
+    assert torch.equal(b(reached), b(clocks)) and not torch.allclose(b(reached), b(elsewhere))
+    whole = backward_net(config(goal=goal), CONTRACT)
+    assert not torch.allclose(whole(reached), whole(clocks))
+    with pytest.raises(InferenceError, match="channel 'elbow', valid: clock, position"):
+        backward_net(config(goal_channels=["elbow"]), CONTRACT)
 
 
 def test_inference_takes_less_than_50_ms_on_10_000_states():

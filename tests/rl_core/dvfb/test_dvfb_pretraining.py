@@ -73,7 +73,7 @@ def test_methods_that_need_rewards_are_refused(tmp_path):
         pretrain("sac", WORLD, tmp_path)
 
 
-@pytest.mark.parametrize("options", [{}, {"n_envs": 3}, {"goal": "pair_compat", "n_envs": 2}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"n_envs": 3}, {"goal": "pair_compat", "n_envs": 2}, {"goal_channels": ["position"]}], ids=str)
 def test_resume_is_resume(tmp_path, monkeypatch, options):
     whole = run(tmp_path / "whole", overrides=options)
     loop = Trainer._loop
