@@ -56,3 +56,22 @@ def test_fine_tuning_loses_nothing_and_does_not_mind_the_unit_of_the_reward() ->
 
 def test_without_the_skill_value_fine_tuning_drops_first() -> None:
     assert max(values("without the skill value", "return_lowest")) < min(values("dual-value fine-tuning", "return_lowest")) - 5
+
+
+def test_the_strongest_exploration_sees_more_but_its_skills_are_alike() -> None:
+    strongest = values("alpha 100", "coverage")
+    assert min(strongest) > max(values("FB only", "coverage"))
+    assert statistics.fmean(strongest) > mean("FB only", "coverage") + 0.1
+    assert max(values("alpha 100", "action_spread")) < 0.2 and max(values("alpha 100", "success_rate")) < 0.1
+    assert min(values("FB offline, alpha 100's data", "success_rate")) > 0.4
+
+
+@pytest.mark.parametrize("theirs", ["APS", "SF with Laplacian features"])
+def test_fb_features_reach_more_goals_than_other_features(theirs: str) -> None:
+    assert min(values("DVFB", "success_rate")) > max(values(theirs, "success_rate"))
+
+
+def test_a_pendulum_swings_up_zero_shot() -> None:
+    """Spec: at least 60 % of a task-trained method with as many steps."""
+    assert min(values("DVFB, pendulum", "return_mean")) >= 0.95 * max(values("TD3, pendulum", "return_end"))
+    assert mean("DVFB, pendulum", "return_mean") >= mean("FB only, pendulum", "return_mean")
