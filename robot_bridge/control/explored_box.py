@@ -2,6 +2,9 @@
 
 The worlds that are explored cut every action at the hand's box (`sim_envs.arm.reward_free`), so a policy of theirs may push against its
 walls for ever. An arm has no such walls but its workspace, and none for how the hand is turned.
+
+Under operational space control a hand follows an action by a small share in one period, and a policy learns to ask for much. An arm's
+servos go the whole way, or the command filter refuses so large a step. So each action is cut to what the hand would have done of it there.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from robot_bridge.control.decode import POSE_AXES
 SHARE = 0.99
 """Share of the carried states that each side of the box leaves in: the hand overshoots its walls."""
 _HAND = ("eef_pos", "eef_quat")
+_DUE = 2.0
+"""Periods until a command is to be reached; see `ActionDecoder.command`."""
 
 Array = NDArray[np.float64]
 
@@ -38,8 +43,21 @@ def kept_inside(policy: Policy, bundle: Bundle) -> Policy:
     moved = (action.space, action.meaning) == ("end_effector", "delta") and action.names[: len(POSE_AXES)] == POSE_AXES
     if not moved or not seen.issuperset(_HAND):
         return policy
-    states = CarriedStates.from_bundle(bundle).next_observation.double().numpy()
-    return ExploredBox(policy, *(states[:, _columns(contract, name)] for name in _HAND))
+    states = CarriedStates.from_bundle(bundle)
+    before, after = (
+        [part[:, _columns(contract, name)].double().numpy() for name in _HAND] for part in (states.observation, states.next_observation)
+    )
+    box = ExploredBox(policy, *after)
+    if action.controller == "osc_pose":
+        box.share[:] = np.minimum(_DUE * _followed(states.action.double().numpy() * np.array(action.scale), before, after), 1.0)
+    return box
+
+
+def _followed(asked: Array, before: list[Array], after: list[Array]) -> Array:
+    """(2,) how far the hand went in a period for what was asked (N, A), metres and rad: of place and turn, root mean squares."""
+    turned = (Rotation.from_quat(after[1]) * Rotation.from_quat(before[1]).inv()).as_rotvec()
+    pairs = (asked[:, :3], after[0] - before[0]), (asked[:, 3:6], turned)
+    return np.array([np.sqrt((made**2).sum() / max((wanted**2).sum(), 1e-12)) for wanted, made in pairs])
 
 
 def _columns(contract: RobotContract, name: str) -> slice:
@@ -65,6 +83,7 @@ class ExploredBox:
     Attributes:
         low, high: corners of the box of the hand's positions, metres.
         turned: (2, 3) least and largest rotation vectors, rad, from the mean orientation.
+        share: (2,) of an action's displacement and turn that is asked of the arm.
     """
 
     def __init__(self, policy: Policy, positions: Array, orientations: Array) -> None:
@@ -77,6 +96,7 @@ class ExploredBox:
         rotations = Rotation.from_quat(orientations)
         self._mean = rotations.mean()
         self.turned = np.quantile((rotations * self._mean.inv()).as_rotvec(), sides, axis=0)
+        self.share = np.ones(2)
         scale = np.array(self.contract.action.scale)
         self._step, self._turn = scale[:3], scale[3:6]
 
@@ -86,6 +106,7 @@ class ExploredBox:
         position, orientation = (obs[name].double().numpy() for name in _HAND)
         orientation[~orientation.any(axis=1)] = self._mean.as_quat()  # the zeros that a policy is warmed up with
         action = chunk.values[:, 0].double().numpy().clip(-1.0, 1.0)
+        action[:, :6] *= self.share.repeat(3)
         action[:, :3] = (np.clip(position + self._step * action[:, :3], self.low, self.high) - position) / self._step
         turned = Rotation.from_quat(orientation) * self._mean.inv()
         asked = (Rotation.from_rotvec(self._turn * action[:, 3:6]) * turned).as_rotvec()

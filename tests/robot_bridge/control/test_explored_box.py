@@ -100,6 +100,48 @@ def test_a_bundle_with_states_is_kept_inside_of_them_and_no_other(tmp_path: Path
     assert kept_inside(policy, bare) is policy
 
 
+def _followed_by(bundle: Bundle, place: float, turn: float) -> Bundle:
+    """The bundle with states in which the hand did these shares of every action."""
+    states = {name: bundle.arrays[f"states.{name}"].double().numpy().copy() for name in ("observation", "action", "next_observation")}
+    scale = np.array(load_policy(bundle).contract.action.scale)
+    asked = np.random.default_rng(0).uniform(-1, 1, states["action"].shape)
+    before, after = states["observation"], states["next_observation"]
+    after[:, :3] = before[:, :3] + place * scale[:3] * asked[:, :3]
+    after[:, 3:7] = (Rotation.from_rotvec(turn * scale[3:6] * asked[:, 3:6]) * Rotation.from_quat(before[:, 3:7])).as_quat()
+    arrays = {f"states.{name}": torch.from_numpy(values).float() for name, values in {**states, "action": asked}.items()}
+    return dataclasses.replace(bundle, arrays={**bundle.arrays, **arrays})
+
+
+def test_of_an_action_is_asked_what_the_hand_did_of_it_where_it_explored(tmp_path: Path) -> None:
+    """A command is to be reached in two periods, so it asks for twice that."""
+    bundle = with_skill(Bundle.load(dvfb_bundle(tmp_path / "b", goals=False)), torch.ones(8))
+    box = kept_inside(load_policy(bundle), _followed_by(bundle, 0.2, 0.1))
+    assert isinstance(box, ExploredBox) and load_policy(bundle).contract.action.controller == "osc_pose"
+    np.testing.assert_allclose(box.share, [0.4, 0.2], rtol=1e-4)
+    assert kept_inside(load_policy(bundle), _followed_by(bundle, 0.9, 0.1)).share[0] == 1.0  # never more than the action
+    whole = np.array([0.5, -1.0, 0.2, 0.1, 0.3, -0.2, 1.0])
+    still = ExploredBox(
+        _Pushing(world_contract("reach"), whole), box.low + (box.high - box.low) * [[0.0], [1.0]], Rotation.identity(2).as_quat()
+    )
+    still.share[:], still.turned[:] = box.share, [[-9.0] * 3, [9.0] * 3]
+    found = _acted(still, (box.low + box.high) / 2, Rotation.identity())
+    np.testing.assert_allclose(found, [0.2, -0.4, 0.08, 0.02, 0.06, -0.04, 1.0], atol=1e-6)
+
+
+def test_the_filter_takes_the_largest_turns_only_in_shares_of_them() -> None:
+    """Whole ones ask a joint to go further at once than it lets, and an arm that is refused the same step again and again stands still."""
+    env = make_world("reach", "filtered", 40)
+    start, _ = env.reset(seed=4)
+    centre, mean = start["eef_pos"].astype(np.float64), Rotation.from_quat(start["eef_quat"])
+    refused = {}
+    for name, share in {"whole": 1.0, "shares": 0.2}.items():
+        box = _box(np.array([1.0, -1.0, -1.0, -0.8, -1.0, -0.9, 0.0]), centre, mean)
+        box.turned = np.array([[-1.0] * 3, [1.0] * 3])
+        box.share[:] = share
+        refused[name] = sum(bool(step.info["refusal"]) for step in rollout(box, [env], [4]))
+    assert refused["whole"] > 20 and refused["shares"] == 0
+
+
 def test_a_goal_becomes_a_skill_in_milliseconds_and_another_goal_another_one(tmp_path: Path) -> None:
     bundle = Bundle.load(dvfb_bundle(tmp_path / "b"))
     states = {name: value.repeat(25, 1) for name, value in bundle.arrays.items()}  # 10 000, as many as are carried by default
