@@ -75,3 +75,19 @@ def test_a_pendulum_swings_up_zero_shot() -> None:
     """Spec: at least 60 % of a task-trained method with as many steps."""
     assert min(values("DVFB, pendulum", "return_mean")) >= 0.95 * max(values("TD3, pendulum", "return_end"))
     assert mean("DVFB, pendulum", "return_mean") >= mean("FB only, pendulum", "return_mean")
+
+
+def test_the_hand_reaches_more_points_where_b_sees_it_alone_and_exploration_has_a_value() -> None:
+    ours = values("DVFB, B sees the hand", "return_mean")
+    assert min(ours) > 1.2 * max(values("FB only, B sees the hand", "return_mean"))
+    assert min(ours) > 2 * max(values("DVFB, arm", "return_mean"))
+    assert mean("DVFB, B sees the hand", "success_rate") > 0.2 > mean("FB only, B sees the hand", "success_rate")
+
+
+def test_over_ros_the_hand_ends_near_more_goals_than_under_a_random_z() -> None:
+    """95 % intervals of each seed, which do not overlap."""
+    group = "DVFB, B sees the hand, over ROS"
+    lowest, highest = values(group, "within_10cm_percent_low"), values(group, "blind_within_10cm_percent_high")
+    assert all(ours > blind for ours, blind in zip(lowest, highest, strict=True))
+    assert min(values(group, "passed_10cm_percent")) > 3 * max(values(group, "blind_passed_10cm_percent"))
+    assert max(values(group, "prepared_ms_median")) < 50
