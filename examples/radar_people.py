@@ -20,6 +20,8 @@ from robot_bridge.auxiliary.monitoring.rfmamba.recogniser import load
 
 VIEWS = {"from the side": (2, "z, m"), "from above": (1, "y, m")}
 TRUE, FOUND = "tab:blue", "tab:orange"
+HALF_M = 1.2
+"""Of what is shown to each side of the person's middle."""
 
 
 def main(bundle: Path, data: Path, out: Path) -> None:
@@ -48,8 +50,11 @@ def main(bundle: Path, data: Path, out: Path) -> None:
             for joints, colour, name in ((windows.joints[at], TRUE, "true"), (found[at], FOUND, "found")):
                 for number, bone in enumerate(BONES):
                     axis.plot(*joints[list(bone)][:, [0, other]].T, color=colour, lw=2, label=name if not number else None)
+            middle = windows.joints[at].mean(axis=0)[[0, other]]
+            (left, right), (low, high) = ((place - HALF_M, place + HALF_M) for place in middle)
             axis.set(title=f"{view}, {100 * error[at]:.0f} cm off", xlabel="x, m", ylabel=label, aspect="equal")
-            axis.legend()
+            axis.set(xlim=(left, right), ylim=(low, high))
+        axes[1].legend(loc="upper right")
     figure.savefig(out, dpi=90)
     print(f"{out}: {len(windows)} windows, joints {100 * error.mean():.1f} cm off in the mean")
 
