@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.bundle_folders import read_bundle
+from robot_bridge.auxiliary.monitoring.rfmamba.backprojection import SPEED_OF_LIGHT
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Windows, read_recordings
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import BONES
 from robot_bridge.auxiliary.monitoring.rfmamba.recogniser import load
@@ -67,7 +68,7 @@ def profile(windows: Windows, at: int) -> NDArray[np.float32]:
 def radar_range_m(windows: Windows) -> float:
     """Range after which the bins repeat."""
     frequencies = windows.geometry.frequencies
-    return 299_792_458.0 / (2 * (frequencies[1] - frequencies[0]))
+    return SPEED_OF_LIGHT / (2 * (frequencies[1] - frequencies[0]))
 
 
 if __name__ == "__main__":

@@ -47,10 +47,10 @@ def kept_inside(policy: Policy, bundle: Bundle) -> Policy:
     before, after = (
         [part[:, _columns(contract, name)].double().numpy() for name in _HAND] for part in (states.observation, states.next_observation)
     )
-    box = ExploredBox(policy, *after)
+    share = np.ones(2)
     if action.controller == "osc_pose":
-        box.share[:] = np.minimum(_DUE * _followed(states.action.double().numpy() * np.array(action.scale), before, after), 1.0)
-    return box
+        share = np.minimum(_DUE * _followed(states.action.double().numpy() * np.array(action.scale), before, after), 1.0)
+    return ExploredBox(policy, *after, share=share)
 
 
 def _followed(asked: Array, before: list[Array], after: list[Array]) -> Array:
@@ -61,7 +61,7 @@ def _followed(asked: Array, before: list[Array], after: list[Array]) -> Array:
 
 
 def _columns(contract: RobotContract, name: str) -> slice:
-    """Where a channel lies in the flat observation."""
+    """Where a channel of any kind lies in the flat observation."""
     start = 0
     for channel in contract.low_dimensional:
         end = start + channel.size * channel.history
@@ -79,14 +79,15 @@ class ExploredBox:
         policy: its actions are single ones, x, y, z, rx, ry, rz and perhaps a gripper.
         positions: (N, 3) of the hand, metres, frame base.
         orientations: (N, 4) x, y, z, w.
+        share: (2,) of an action's displacement and of its turn that are asked of the arm.
 
     Attributes:
         low, high: corners of the box of the hand's positions, metres.
         turned: (2, 3) least and largest rotation vectors, rad, from the mean orientation.
-        share: (2,) of an action's displacement and turn that is asked of the arm.
+        share: see above.
     """
 
-    def __init__(self, policy: Policy, positions: Array, orientations: Array) -> None:
+    def __init__(self, policy: Policy, positions: Array, orientations: Array, *, share: Array) -> None:
         self._policy = policy
         self.contract = policy.contract
         self.prepare, self.reset, self.reset_rows = policy.prepare, policy.reset, policy.reset_rows
@@ -96,7 +97,7 @@ class ExploredBox:
         rotations = Rotation.from_quat(orientations)
         self._mean = rotations.mean()
         self.turned = np.quantile((rotations * self._mean.inv()).as_rotvec(), sides, axis=0)
-        self.share = np.ones(2)
+        self.share = share
         scale = np.array(self.contract.action.scale)
         self._step, self._turn = scale[:3], scale[3:6]
 

@@ -36,11 +36,11 @@ class _Pushing(StatelessPolicy):
         return ActionChunk(values=self._action.expand(obs.batch_size[0], 1, -1), period_s=self.contract.action.period_s), state
 
 
-def _box(action: np.ndarray, centre: np.ndarray, mean: Rotation, side: float = SIDE) -> ExploredBox:
+def _box(action: np.ndarray, centre: np.ndarray, mean: Rotation, side: float = SIDE, share: float = 1.0) -> ExploredBox:
     rng = np.random.default_rng(0)
     positions = centre + rng.uniform(-side, side, (5000, 3))
     orientations = (Rotation.from_rotvec(rng.uniform(-TURN, TURN, (5000, 3))) * mean).as_quat()
-    return ExploredBox(_Pushing(world_contract("reach"), action), positions, orientations)
+    return ExploredBox(_Pushing(world_contract("reach"), action), positions, orientations, share=np.full(2, share))
 
 
 def _seen(position: np.ndarray, orientation: Rotation) -> TensorDict:
@@ -120,10 +120,9 @@ def test_of_an_action_is_asked_what_the_hand_did_of_it_where_it_explored(tmp_pat
     np.testing.assert_allclose(box.share, [0.4, 0.2], rtol=1e-4)
     assert kept_inside(load_policy(bundle), _followed_by(bundle, 0.9, 0.1)).share[0] == 1.0  # never more than the action
     whole = np.array([0.5, -1.0, 0.2, 0.1, 0.3, -0.2, 1.0])
-    still = ExploredBox(
-        _Pushing(world_contract("reach"), whole), box.low + (box.high - box.low) * [[0.0], [1.0]], Rotation.identity(2).as_quat()
-    )
-    still.share[:], still.turned[:] = box.share, [[-9.0] * 3, [9.0] * 3]
+    corners = box.low + (box.high - box.low) * [[0.0], [1.0]]
+    still = ExploredBox(_Pushing(world_contract("reach"), whole), corners, Rotation.identity(2).as_quat(), share=box.share)
+    still.turned[:] = [[-9.0] * 3, [9.0] * 3]
     found = _acted(still, (box.low + box.high) / 2, Rotation.identity())
     np.testing.assert_allclose(found, [0.2, -0.4, 0.08, 0.02, 0.06, -0.04, 1.0], atol=1e-6)
 
@@ -135,9 +134,8 @@ def test_the_filter_takes_the_largest_turns_only_in_shares_of_them() -> None:
     centre, mean = start["eef_pos"].astype(np.float64), Rotation.from_quat(start["eef_quat"])
     refused = {}
     for name, share in {"whole": 1.0, "shares": 0.2}.items():
-        box = _box(np.array([1.0, -1.0, -1.0, -0.8, -1.0, -0.9, 0.0]), centre, mean)
+        box = _box(np.array([1.0, -1.0, -1.0, -0.8, -1.0, -0.9, 0.0]), centre, mean, share=share)
         box.turned = np.array([[-1.0] * 3, [1.0] * 3])
-        box.share[:] = share
         refused[name] = sum(bool(step.info["refusal"]) for step in rollout(box, [env], [4]))
     assert refused["whole"] > 20 and refused["shares"] == 0
 

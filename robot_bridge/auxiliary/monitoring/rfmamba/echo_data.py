@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +72,18 @@ def make(
         data = read_recordings(out)
         say(f"{out}: {len(data)} recordings of {people} people are there already")
         return {"recordings": len(data), "frames": len(data) * frames}
+
+    def kept(person: int, record: Callable[[], Recordings]) -> Recordings:
+        place = out / UNFINISHED / f"person-{person:04d}"
+        if not (place / HEADER).exists():
+            write_recordings(record(), place, settings)
+        _require_equal(place, settings)
+        return read_recordings(place)
+
     begun = time.monotonic()
     data = simulate(
         people=people, recordings=recordings, frames=frames, frequencies=frequencies, wall=wall, snr_db=snr_db, dropout=dropout,
-        waveform=waveform, seed=seed, unfinished=out / UNFINISHED, settings=settings,
+        waveform=waveform, seed=seed, once=kept,
     )  # fmt: skip
     rate = len(data) * frames / (time.monotonic() - begun)
     write_recordings(data, out, settings)
@@ -94,12 +103,11 @@ def simulate(
     snr_db: float = 20.0,
     dropout: float = 0.4,
     waveform: Waveform = "sfcw",
-    unfinished: Path | None = None,
-    settings: Mapping[str, Any] | None = None,
+    once: Callable[[int, Callable[[], Recordings]], Recordings] = lambda person, record: record(),
 ) -> Recordings:
     """The recordings themselves; see `make`.
 
-    With `unfinished`, a folder, each person is kept there, as made from `settings`, and is not recorded again.
+    `once` is given each person's number and what records them, and gives their recordings.
     """
     if people < 1 or recordings < len(ACTIVITIES) or frames < 2 or frequencies < 2:
         raise RadarError(
@@ -124,14 +132,8 @@ def simulate(
     columns = (TextColumn("recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         for person in bar.track(range(people)):
-            place = None if unfinished is None else unfinished / f"person-{person:04d}"
-            if place is not None and (place / HEADER).exists():
-                _require_equal(place, settings or {})
-                parts.append(read_recordings(place))
-                continue
-            parts.append(_person(recorder, geometry, person, recordings, wall, numpy_generator(seed, "person", person)))
-            if place is not None:
-                write_recordings(parts[-1], place, dict(settings or {}))
+            rng = numpy_generator(seed, "person", person)
+            parts.append(once(person, partial(_person, recorder, geometry, person, recordings, wall, rng)))
     return joined(parts)
 
 
