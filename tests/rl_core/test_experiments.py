@@ -271,6 +271,13 @@ def test_hash_reaches_the_methods_beside_a_policy_and_what_they_share():
     assert all(name.startswith(("rl_core", "robot_bridge.auxiliary")) for name in modules)
 
 
+@pytest.mark.parametrize("plan", sorted(file.stem for file in (ROOT / "experiments").glob("*.yaml") if file.stem != "guarded_pick"))
+def test_every_run_names_the_code_that_decides_it(plan):
+    """Without `method`, a change of that code would leave its rows as they are. guarded_pick runs a graph of several methods."""
+    for run in load_plan(plan, ROOT).runs:
+        assert method_modules(str(run.config.get("method", run.method)), ROOT), run.name
+
+
 def test_code_text_is_code_alone(tmp_path):
     file = tmp_path / "a.py"
     file.write_text(
