@@ -56,6 +56,7 @@ def main(bundle: Path, data: Path, out: Path) -> None:
             axis.set(title=f"{view}, {100 * error[at]:.0f} cm off", xlabel="x, m", ylabel=label, aspect="equal")
             axis.set(xlim=(left, right), ylim=(low, high))
         axes[1].legend(loc="upper right")
+    out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, dpi=90)
     print(f"{out}: {len(windows)} windows, joints {100 * error.mean():.1f} cm off in the mean")
 
@@ -74,5 +75,5 @@ def radar_range_m(windows: Windows) -> float:
 if __name__ == "__main__":
     try:
         tyro.cli(main)
-    except ArmstackError as error:
+    except (ArmstackError, OSError) as error:
         raise SystemExit(str(error)) from error
