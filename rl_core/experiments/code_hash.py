@@ -20,13 +20,18 @@ def run_hash(run: Run, root: Path) -> str:
     """sha256 of `run` with the code under `root`."""
     facts = json.dumps({"function": run.function, "config": run.config, "seed": run.seed}, sort_keys=True)
     digest = hashlib.sha256(facts.encode())
-    # An experiment that compares methods names each run's own in its configuration.
-    method = str(run.config.get("method", run.method))
     function = run.function.partition(":")[0]
-    modules = {**imported_modules(method_modules(method, root), root), function: _sources([function], root)[function]}
+    own = [module for method in methods_of(run) for module in method_modules(method, root)]
+    modules = {**imported_modules(own, root), function: _sources([function], root)[function]}
     for name in sorted(modules):
         digest.update(f"\0{name}\0".encode() + code_text(modules[name]).encode())
     return digest.hexdigest()
+
+
+def methods_of(run: Run) -> list[str]:
+    """Methods whose code decides `run`: an experiment that compares several names each run's own in its configuration, or a list of them."""
+    named = run.config.get("method", run.method)
+    return [str(each) for each in named] if isinstance(named, list) else [str(named)]
 
 
 def method_modules(method: str, root: Path) -> list[str]:

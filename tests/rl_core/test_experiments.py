@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rl_core.experiments import ExperimentError, generate_tables, load_plan, reproduce, stale_documents
-from rl_core.experiments.code_hash import code_text, imported_modules, method_modules, run_hash
+from rl_core.experiments.code_hash import code_text, imported_modules, method_modules, methods_of, run_hash
 from rl_core.experiments.results import read_result, write_result
 from rl_core.experiments.tables import render_table
 
@@ -271,11 +271,11 @@ def test_hash_reaches_the_methods_beside_a_policy_and_what_they_share():
     assert all(name.startswith(("rl_core", "robot_bridge.auxiliary")) for name in modules)
 
 
-@pytest.mark.parametrize("plan", sorted(file.stem for file in (ROOT / "experiments").glob("*.yaml") if file.stem != "guarded_pick"))
+@pytest.mark.parametrize("plan", sorted(file.stem for file in (ROOT / "experiments").glob("*.yaml")))
 def test_every_run_names_the_code_that_decides_it(plan):
-    """Without `method`, a change of that code would leave its rows as they are. guarded_pick runs a graph of several methods."""
+    """Without `method`, a change of that code would leave its rows as they are."""
     for run in load_plan(plan, ROOT).runs:
-        assert method_modules(str(run.config.get("method", run.method)), ROOT), run.name
+        assert all(method_modules(method, ROOT) for method in methods_of(run)), run.name
 
 
 def test_code_text_is_code_alone(tmp_path):
