@@ -29,7 +29,7 @@ def run_hash(run: Run, root: Path) -> str:
 
 
 def methods_of(run: Run) -> list[str]:
-    """Methods whose code decides `run`: an experiment that compares several names each run's own in its configuration, or a list of them."""
+    """Methods whose code decides `run`: its own, or those its configuration names, one or a list, where an experiment compares several."""
     named = run.config.get("method", run.method)
     return [str(each) for each in named] if isinstance(named, list) else [str(named)]
 
