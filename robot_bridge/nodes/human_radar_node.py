@@ -106,6 +106,7 @@ class HumanRadarNode(WatchingNode[HumanRadarWorker]):
                 now_ns=self._arm.now_ns,
                 max_age_s=float(self._given["max_age_s"] or 0.0),
                 warmed=self._ready,
+                refused=self._refused,
             )
             worker.background = self._background
             self._begin(worker)
@@ -151,6 +152,9 @@ class HumanRadarNode(WatchingNode[HumanRadarWorker]):
 
     def _ready(self) -> None:
         self.get_logger().info("human radar ready")
+
+    def _refused(self, why: str) -> None:
+        self.get_logger().warning(f"no distance: {why}", throttle_duration_sec=5.0)
 
     def _seen(self, seen: Seen) -> None:
         person = seen.person

@@ -12,6 +12,7 @@ from std_msgs.msg import Float32MultiArray
 
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import HumanRadar, Person, RadarError, echo_of
 from robot_bridge.nodes.newest_worker import NewestWorker
+from robot_bridge.nodes.radar_liveness import RadarLiveness
 from robot_bridge.nodes.radar_messages import numbers_of
 
 Echo = NDArray[np.complex64]
@@ -45,6 +46,7 @@ class HumanRadarWorker(NewestWorker[Window]):
         now_ns: source time.
         max_age_s: a window that would be older than this when its answer is there is dropped: before it is judged, or after.
         warmed: called before the first window.
+        refused: called with why a window is unusable, on this thread.
 
     Attributes:
         counts: of windows.
@@ -62,14 +64,16 @@ class HumanRadarWorker(NewestWorker[Window]):
         now_ns: Callable[[], int],
         max_age_s: float,
         warmed: Callable[[], None] = lambda: None,
+        refused: Callable[[str], None] = lambda why: None,
     ) -> None:
         super().__init__("human radar", failed)
         self.background: Echo | None = None
         self.unusable = ""
-        self._radar, self._seen, self._now_ns, self._warmed = radar, seen, now_ns, warmed
+        self._radar, self._seen, self._now_ns, self._warmed, self._refused = radar, seen, now_ns, warmed, refused
         self._max_age_ns = int(max_age_s * 1e9)
         self._behind_ns = round((radar.geometry.frames - 1 - radar.current) * radar.geometry.period_s * 1e9)
         self._empty: _Empty | None = None
+        self._liveness = RadarLiveness()
 
     def gather_background(self, windows: int, done: Callable[[Echo], None], given_up: Callable[[str], None]) -> None:
         """The next `windows` windows are of the empty cell; nothing is judged meanwhile.
@@ -103,19 +107,17 @@ class HumanRadarWorker(NewestWorker[Window]):
         if not self._fresh(about_ns):
             self.counts.stale += 1
             return
-        try:
-            echo = echo_of(numbers_of(numbers), self._radar.geometry)
-        except RadarError as error:
-            self.unusable = str(error)
-            self.counts.unusable += 1
-            return
         with self._changed:
             empty, background = self._empty, self.background
+        try:
+            echo = echo_of(numbers_of(numbers), self._radar.geometry)
+            self._liveness.require(echo, background)
+        except RadarError as error:
+            return self._refuse(str(error))
         if empty is not None:
             self._gather(empty, echo)
         elif background is None:
-            self.unusable = "the echo of the empty cell is not known"
-            self.counts.unusable += 1
+            self._refuse("the echo of the empty cell is not known")
         else:
             start = time.perf_counter()
             person = self._radar.perceive(echo, background)
@@ -126,6 +128,11 @@ class HumanRadarWorker(NewestWorker[Window]):
                 return
             self._seen(Seen(stamp_ns=about_ns, person=person))
             self.counts.judged += 1
+
+    def _refuse(self, why: str) -> None:
+        self.unusable = why
+        self.counts.unusable += 1
+        self._refused(why)
 
     def _gather(self, empty: _Empty, echo: Echo) -> None:
         empty.gathered.append(echo.mean(axis=0))

@@ -129,12 +129,18 @@ class Cell:
         self._geometry = advertise(graph.probe, String, "radar/geometry", LATCHED)
         self._geometry.publish(String(data=geometry.to_json()))
         self._arm = StandingArm(graph)
+        self._rng = np.random.default_rng(0)
 
     def show(self, x: float = 0.0) -> None:
-        """The arm where it is, and a window with somebody at (x, 0, 0); nobody for x 0."""
-        self._arm.show()
+        """The arm where it is, and a window with somebody at (x, 0, 0); nobody for x 0. Noise lies where `ToldRadar` does not look."""
         echo = np.broadcast_to(EMPTY, GEOMETRY.shape).copy()
+        echo[..., 3] += self._rng.normal(scale=0.01, size=echo.shape[:-1])
         echo[-1, 0, 0, 0] += x
+        self.hear(echo)
+
+    def hear(self, echo: NDArray[np.complex64]) -> None:
+        """The arm where it is, and this window."""
+        self._arm.show()
         self.echoes.publish(echo_message(echo))
 
 
@@ -253,6 +259,19 @@ def test_windows_too_old_or_of_another_shape_give_no_distance(graph: Graph, tmp_
         until(lambda: worker.counts.unusable > 0, lambda: cell.echoes.publish(echo_message(EMPTY, WINDOW[1:])))
         assert "shape (2, 1, 4, 2), valid: (3, 2, 1, 4, 2)" in worker.unusable
     assert not distances.messages
+
+
+def test_a_radar_that_froze_gives_no_distance_though_it_goes_on_sending(graph: Graph, tmp_path: Path) -> None:
+    cell, distances = Cell(graph), graph.collect(Float32, "human/distance", SENSOR)
+    cell.backgrounds.publish(echo_message(EMPTY, WINDOW[1:]))
+    rng = np.random.default_rng(1)
+    window = (EMPTY + rng.normal(scale=0.01, size=GEOMETRY.shape)).astype(np.complex64)
+    with radar_node(tmp_path) as node:
+        until(lambda: node._worker is not None and node._worker.counts.unusable > 3, lambda: cell.hear(window))
+        worker = node._worker
+        assert worker is not None and "equal to the bit" in worker.unusable and worker.counts.judged <= 1
+        told = len(distances.messages)
+        until(lambda: len(distances.messages) > told, lambda: cell.show(3.0))
 
 
 def test_a_window_that_is_too_old_when_its_turn_comes_costs_nothing(graph: Graph, tmp_path: Path) -> None:
