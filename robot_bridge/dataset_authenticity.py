@@ -73,11 +73,24 @@ def _findings(found: Screening, expected: float) -> list[Finding]:
     for row in (*found.channels, *(each for each in found.episodes if each.suspicious)):
         share = f"{row.flagged:.1%} of {row.frames} frames look generated; real ones explain {row.allowed:.1%}"
         subject = f"authenticity of {row.channel}" + (f", episode {row.uuid}" if row.uuid else "")
+        if not row.can_tell:
+            advice = "train the detector on real frames of more objects or scenes, several of each"
+            findings.append(Finding(subject=subject, level="warning", found=f"{share}: cannot be judged", advice=advice))
+            continue
         if not row.suspicious:
             findings.append(Finding(subject=subject, level="ok", found=f"{share} ({expected:.1%} are expected)"))
             continue
         advice = "leave it out with --cleaned" if row.uuid else "look at its episodes; a camera that the bundle does not know looks alike"
         findings.append(Finding(subject=subject, level="error", found=share, advice=advice))
+    if blind := sum(not row.can_tell for row in found.episodes):
+        findings.append(
+            Finding(
+                subject="authenticity of single episodes",
+                level="warning",
+                found=f"{blind} of {len(found.episodes)} cannot be judged: real frames of one scene err together, whatever share they are",
+                advice="look at the channel as a whole; --cleaned leaves none of them out",
+            )
+        )
     return findings
 
 
@@ -121,14 +134,18 @@ def write_cleaned(dataset: Dataset, found: Screening, detector: Detector, out: P
     """Writes the episodes that are not suspicious; they keep their uuids, and their history says how they were chosen.
 
     Returns:
-        What is still suspicious in the copy, and figures.
-
-    Raises:
-        DatasetError: none is left.
+        What is still suspicious in the copy, or that none was left for one, and figures.
     """
     kept = [episode.uuid for episode in dataset.episodes if episode.uuid not in found.suspicious]
     if not kept:
-        raise DatasetError(f"{out}: not written, all {len(dataset)} episodes look generated; valid: one or more that do not")
+        return [
+            Finding(
+                subject=f"copy {out}",
+                level="error",
+                found=f"not written, all {len(dataset)} episodes look generated; valid: one or more that do not",
+                advice="look at their frames (--sheet)",
+            )
+        ], {"out": None, "episodes": 0, "left_out": len(dataset)}
     with working() as progress:
         written = save(filter_episodes(dataset, uuids=kept), out, choose_writer(out), progress=progress)
     nothing = "" if len(kept) < len(dataset) else "; no episode is suspicious by itself, so nothing was left out"

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
+from rl_core.errors import ArmstackError
 from rl_core.training.checkpoint import CheckpointStore
 from robot_bridge.auxiliary.told_progress import time_left
 
@@ -52,6 +53,7 @@ class Epochs:
             The last epoch's mean loss; 0 without epochs.
 
         Raises:
+            ArmstackError: a loss that is not finite; that epoch is not kept.
             CheckpointError: nothing that was kept can be read.
             KeyboardInterrupt: Ctrl-C; what is kept has been said.
         """
@@ -60,6 +62,8 @@ class Epochs:
         try:
             while done < self.count:
                 loss = epoch(done)
+                if not math.isfinite(loss):
+                    raise ArmstackError(f"epoch {done + 1}: loss {loss}, valid: finite. Try a lower learning rate (--config.lr)")
                 done += 1
                 self._keep(done, loss)
                 left = time_left(time.monotonic() - begun, done - first, self.count - first)

@@ -33,8 +33,7 @@ class RunFolder:
         folder.mkdir(parents=True, exist_ok=True)
         remove_stale_parts(folder)
         held = self.once(_SETTINGS, lambda: dict(settings))
-        wanted = json.loads(json.dumps(dict(settings)))
-        if differ := sorted(name for name in {*held, *wanted} if held.get(name) != wanted.get(name)):
+        if differ := _differences(held, json.loads(json.dumps(dict(settings)))):
             raise ArmstackError(f"{folder}: a run with another {', '.join(differ)}; valid: equal settings and data, or a new --run-dir")
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
@@ -72,3 +71,15 @@ class RunFolder:
             return load_file(file)
         except SafetensorError as error:
             raise ArmstackError(f"{file}: not readable: {error}; delete it, and it is made again") from error
+
+
+def _differences(held: Mapping[str, Any], wanted: Mapping[str, Any], within: str = "") -> list[str]:
+    """Names of what differs, those of a setting of settings with a dot."""
+    found = []
+    for name in sorted({*held, *wanted}):
+        one, other = held.get(name), wanted.get(name)
+        if isinstance(one, dict) and isinstance(other, dict):
+            found += _differences(one, other, f"{within}{name}.")
+        elif one != other:
+            found.append(within + name)
+    return found

@@ -185,7 +185,8 @@ def _train(method: AuxiliaryMethod, argv: list[str]) -> int:
     if isinstance(data, ImageData) and not bundle.data_fingerprint:
         bundle = dataclasses.replace(bundle, data_fingerprint=fingerprint(data))
     if bad := not_finite(bundle.weights):
-        raise ArmstackError(f"training of {method.name} ended with NaN or infinity in {', '.join(bad)}; nothing was written")
+        names = ", ".join(bad[:3]) + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
+        raise ArmstackError(f"training of {method.name} ended with NaN or infinity in {names}; nothing was written")
     load_auxiliary(method, bundle)  # a bundle that cannot be loaded is not written
     folder = _save(bundle, arguments.run_dir / "bundle")
     figures = {"bundle": str(folder), "sha256": bundle_sha256(folder), "seconds": time.monotonic() - start, **bundle.metrics}

@@ -75,7 +75,8 @@ class HumanRadarNode(WatchingNode[HumanRadarWorker]):
                 f"parameter error_m: {error_m} m, valid: what the guard that hears it was given, {own_m:.2f} m or more: so far are this "
                 f"bundle's distances above the true ones, in 95 of 100 windows of people that it was not trained with"
                 if own_m < math.inf
-                else f"the bundle does not say how far its distances are off; train it again with `armstack aux train {self._method.name}`"
+                else "the bundle does not say how far its distances are off, as no or too few people were held out; train it again, with "
+                f"more people, with `armstack aux train {self._method.name}`"
             )
         self._radar = loaded
 

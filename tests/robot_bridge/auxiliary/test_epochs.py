@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from rl_core.errors import ArmstackError
 from rl_core.training.checkpoint import CheckpointStore
 from robot_bridge.auxiliary.epochs import Epochs, warm_up_cosine
 
@@ -66,3 +67,16 @@ def test_the_rate_rises_and_then_falls_to_nothing() -> None:
     rates = [warm_up_cosine(step, 100, 0.1) for step in range(101)]
     assert rates[0] == pytest.approx(0.1) and rates[9] == 1.0 and max(rates) == 1.0
     assert all(later <= earlier for earlier, later in zip(rates[9:], rates[10:], strict=False)) and rates[100] == pytest.approx(0.0)
+
+
+def test_a_loss_that_is_not_finite_ends_it_and_is_not_kept(tmp_path: Path) -> None:
+    weight = torch.nn.Parameter(torch.zeros(3))
+    optimizer = torch.optim.Adam([weight], lr=0.1)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    store = CheckpointStore(tmp_path)
+    generator = torch.Generator().manual_seed(0)
+    epochs = Epochs(count=3, parameters=[weight], optimizer=optimizer, schedule=schedule, generator=generator, store=store)
+    with pytest.raises(ArmstackError, match=r"epoch 2: loss nan, valid: finite. Try a lower learning rate \(--config.lr\)"):
+        epochs.run(lambda number: [1.0, float("nan"), 1.0][number])
+    kept = store.load_newest()
+    assert kept is not None and kept.step == 1

@@ -233,7 +233,7 @@ def test_a_guard_that_takes_the_bundle_to_be_better_than_it_is_is_not_served(ros
 
 def test_a_bundle_of_unknown_error_is_not_used(ros: int, tmp_path: Path) -> None:
     with (
-        pytest.raises(NodeError, match="does not say how far its distances are off; train it again"),
+        pytest.raises(NodeError, match="does not say how far its distances are off, as no or too few people"),
         radar_node(tmp_path, own_error_m=None),
     ):
         pass

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 import numpy as np
 from numpy.typing import NDArray
 
 from robot_bridge.auxiliary.image_data import ImageData
 from robot_bridge.auxiliary.monitoring.detection import auroc
 from robot_bridge.auxiliary.monitoring.manifold.errors import AuthenticityError
-from robot_bridge.auxiliary.monitoring.manifold.frames import CLASSES, require_shape
+from robot_bridge.auxiliary.monitoring.manifold.frames import CLASSES, means_generated, require_shape
 from robot_bridge.auxiliary.monitoring.manifold.recogniser import AuthenticityRecogniser
 from robot_bridge.auxiliary.recognition.evaluation import milliseconds
 
@@ -50,11 +48,7 @@ def evaluate(loaded: AuthenticityRecogniser, data: ImageData) -> dict[str, float
 
 def _require_kinds(classes: tuple[str, ...]) -> None:
     """Raises AuthenticityError for a class that may be meant as the other kind: beside `real`, or all but called `generated`."""
-    unclear = [
-        name
-        for name in classes
-        if name not in CLASSES and ("real" in classes or get_close_matches(name.lower(), ["generated"], cutoff=0.8))
-    ]
+    unclear = [name for name in classes if name not in CLASSES and ("real" in classes or means_generated(name))]
     if unclear:
         raise AuthenticityError(
             f"classes {', '.join(classes)}: is {', '.join(unclear)} real or generated? valid: the classes real and generated, or generated "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from robot_bridge.auxiliary.image_data import ImageData, ImageDataError
@@ -46,6 +47,19 @@ def read_labelled(folder: str, shape: tuple[int, ...], crops: int) -> ImageData:
     require_shape(data, shape, folder)
     require_both(*(crops * int((data.labels == data.classes.index(name)).sum()) for name in CLASSES))
     return data
+
+
+def means_generated(name: str) -> bool:
+    """Whether a class' name is `generated`, or nearly."""
+    return bool(get_close_matches(name.lower(), ["generated"], cutoff=0.8))
+
+
+def require_real(classes: tuple[str, ...]) -> None:
+    """Raises AuthenticityError where a class says that its frames were generated: a threshold is set on real ones."""
+    if made := [name for name in classes if means_generated(name)]:
+        raise AuthenticityError(
+            f"--data: class {', '.join(made)}; valid: classes of real frames alone. Labelled frames of both kinds are --config.labelled"
+        )
 
 
 def require_shape(data: ImageData, shape: tuple[int, ...], what: str) -> None:

@@ -43,6 +43,11 @@ class Screened:
         """More than real frames explain."""
         return self.flagged > self.allowed
 
+    @property
+    def can_tell(self) -> bool:
+        """Whether any share would be more than real frames explain."""
+        return self.allowed < 1
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Suspect:

@@ -20,7 +20,7 @@ from robot_bridge.auxiliary.monitoring.manifold.config import ManifoldConfig
 from robot_bridge.auxiliary.monitoring.manifold.criterion import TERMS, spherical_noises, step_of, terms
 from robot_bridge.auxiliary.monitoring.manifold.ddpm import PixelPrior
 from robot_bridge.auxiliary.monitoring.manifold.few_shot import Mixture, fit_mixture
-from robot_bridge.auxiliary.monitoring.manifold.frames import CLASSES, read_labelled
+from robot_bridge.auxiliary.monitoring.manifold.frames import CLASSES, read_labelled, require_real
 from robot_bridge.auxiliary.monitoring.manifold.kept import Say, digest_of, kept_ddpm, kept_sweep
 from robot_bridge.auxiliary.monitoring.manifold.pixels import as_crops, cut
 from robot_bridge.auxiliary.monitoring.manifold.prior import Prior
@@ -29,7 +29,7 @@ from robot_bridge.auxiliary.monitoring.manifold.scoring import Reference, Scorer
 from robot_bridge.auxiliary.monitoring.manifold.stable_diffusion import ALPHA
 from robot_bridge.auxiliary.monitoring.manifold.sweep import Level, best_level, sweep, table
 
-_WEAK = 0.6
+_WEAK, _USELESS = 0.6, 0.5
 
 
 def train(data: ImageData, config: ManifoldConfig, run_dir: Path, *, seed: int, say: Say) -> Bundle:
@@ -39,9 +39,10 @@ def train(data: ImageData, config: ManifoldConfig, run_dir: Path, *, seed: int, 
     asked for first.
 
     Raises:
-        AuthenticityError: frames too small, labelled frames that cannot be used, or a network that is not installed.
+        AuthenticityError: frames too small or of a class `generated`, labelled frames that cannot be used, or a network not installed.
         ImageDataError: too few objects to hold some out, or labelled frames that cannot be read.
     """
+    require_real(data.classes)
     shape = data.frames.shape[1:]
     labelled = read_labelled(config.labelled, shape, config.tiles**2) if config.labelled else None
     if config.score == "rigid" or (labelled is not None and config.features):
@@ -82,6 +83,7 @@ def train(data: ImageData, config: ManifoldConfig, run_dir: Path, *, seed: int, 
         f"alpha {float(prior.alphas[step]):.3f}; {100 * calibration.false_positive_rate:.1f} % of {calibration.checked} real frames "
         "of further objects are above the threshold"
     )
+    _warn(calibration, say)
     bundle = recogniser_bundle(
         "manifold",
         config,
@@ -159,6 +161,16 @@ def on_real_frames(scorer: Scorer, real: NDArray[np.uint8], checked: ImageData, 
         correlation=verdict_correlation(flagged, checked.instances),
         checked=len(flagged),
     )
+
+
+def _warn(calibration: Calibration, say: Say) -> None:
+    if calibration.false_positive_rate >= _USELESS:
+        say("so many real frames are flagged that nothing can be told from a flag: train longer, or on frames of more objects")
+    if calibration.correlation == 1.0:
+        say(
+            "whether frames of one object or scene err together cannot be told from these, so no episode can be judged by itself: "
+            "give several frames of each (CLASS/SCENE/FILE.png), of more scenes"
+        )
 
 
 def few_shot(scorer: Scorer, labelled: ImageData, config: ManifoldConfig, side: int, seed: int) -> Mixture:

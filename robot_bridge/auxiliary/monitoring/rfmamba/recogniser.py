@@ -29,6 +29,8 @@ from robot_bridge.auxiliary.run_folder import RunFolder
 
 _SCALE = "antenna_scale"
 _ERROR = "distance_error_95_m"
+_LEAST_PEOPLE, _LEAST_WINDOWS = 10, 200
+"""Held out, for `distance_error_95_m` to be one that a guard may count on: its nearest tenth is then 20 windows or more."""
 _PLACES = ("transmitters", "receivers", "frequencies")
 
 
@@ -129,6 +131,7 @@ def train(data: Recordings, config: RFMambaConfig, run_dir: Path, *, seed: int, 
     # Times would give equal runs bundles that differ.
     judged = evaluate(RadarRecogniser(network, scale, windows.geometry, data.activities, config.current), held)
     figures = {name: value for name, value in judged.items() if name not in ("ms_per_window", "latency_s")}
+    calibration = {"period_s": windows.geometry.period_s, **_counted_on(figures[_ERROR], held, config, say)}
     places = {name: torch.tensor(getattr(windows.geometry, name), dtype=torch.float64) for name in _PLACES}
     return recogniser_bundle(
         "rfmamba",
@@ -136,10 +139,22 @@ def train(data: Recordings, config: RFMambaConfig, run_dir: Path, *, seed: int, 
         {**network.state_dict(), _SCALE: scale},
         classes=data.activities,
         arrays=places,
-        calibration={"period_s": windows.geometry.period_s, _ERROR: figures[_ERROR]},
+        calibration=calibration,
         data_fingerprint=data_hash,
         metrics={f"held_out/{name}": value for name, value in figures.items()},
     )
+
+
+def _counted_on(error_m: float, held: Recordings, config: RFMambaConfig, say: Say) -> dict[str, float]:
+    """The error of distances, if those who were held out tell it; few of them may all be easy ones."""
+    people, windows = len(np.unique(held.people)), len(held.windows(config.frames, config.current))
+    if people >= _LEAST_PEOPLE and windows >= _LEAST_WINDOWS:
+        return {_ERROR: error_m}
+    say(
+        f"{windows} windows of {people} people do not tell how far distances are off, so no guard may count on this bundle; valid: "
+        f"{_LEAST_WINDOWS} windows of {_LEAST_PEOPLE} people or more held out, e.g. of `armstack aux data rfmamba --people 100`"
+    )
+    return {}
 
 
 def load(bundle: Bundle) -> RadarRecogniser:

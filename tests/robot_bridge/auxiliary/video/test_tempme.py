@@ -65,7 +65,7 @@ def test_a_stopped_training_goes_on_and_ends_as_one_that_was_not(tiny: None, tmp
 
     with pytest.raises(KeyboardInterrupt):
         tempme.train(colour_clips(), settings, run, seed=0, say=stop)
-    with pytest.raises(ArmstackError, match="training: a run with another config, seed; valid: equal settings and data"):
+    with pytest.raises(ArmstackError, match="training: a run with another config.lr, seed; valid: equal settings and data"):
         tempme.train(colour_clips(), settings.override(lr=0.1), run, seed=1, say=said.append)
     again = tempme.train(colour_clips(), settings, run, seed=0, say=said.append)
     told = [line for line in said if line.startswith("epoch ")]

@@ -111,6 +111,18 @@ def test_a_copy_that_leaves_nothing_out_says_that_it_is_still_suspicious(
     said = [finding for finding in outcome.figures["findings"] if finding["subject"].startswith("copy ")]
     assert len(said) == 1 and said[0]["level"] == "error" and "so nothing was left out" in said[0]["found"]
     assert "5 of 5 episodes; no episode is suspicious by itself" in " ".join(outcome.err.split())
+    [blind] = [finding for finding in outcome.figures["findings"] if finding["subject"] == "authenticity of single episodes"]
+    assert blind["level"] == "warning" and blind["found"].startswith("5 of 5 cannot be judged")
+
+
+def test_a_bundle_whose_real_frames_explain_any_share_is_not_called_fine(
+    cli: Cli, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Calibration, "allowed_share", lambda self, counts, tests=1, level=0.01: 1.22)
+    file = write_dataset(dataset(imagined=(0,)), tmp_path / "replay.hdf5")
+    levels = {f["subject"]: (f["level"], f["found"]) for f in cli("doctor", file, "--authenticity", bundle, "--json").figures["findings"]}
+    level, found = levels["authenticity of front"]
+    assert level == "warning" and found.endswith("real ones explain 122.0%: cannot be judged")
 
 
 def test_a_format_that_cannot_hold_the_copy_is_refused_before_anything_is_judged(
@@ -152,9 +164,10 @@ def test_no_sheet_where_nothing_is_flagged_or_asked_wrongly(
 
 def test_nothing_is_written_where_all_is_imagined(cli: Cli, bundle: Path, tmp_path: Path) -> None:
     file = write_dataset(dataset(imagined=tuple(range(5))), tmp_path / "replay.hdf5")
-    outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", tmp_path / "clean.hdf5")
-    assert outcome.status == 2 and "all 5 episodes look generated" in outcome.err and not (tmp_path / "clean.hdf5").exists()
-    outcome = cli("doctor", file, "--authenticity", bundle, "--json")
+    outcome = cli("doctor", file, "--authenticity", bundle, "--cleaned", tmp_path / "clean.hdf5", "--json")
+    found = {finding["subject"]: finding["found"] for finding in outcome.figures["findings"]}
+    assert "all 5 episodes look generated" in found[f"copy {tmp_path / 'clean.hdf5'}"] and not (tmp_path / "clean.hdf5").exists()
+    assert "authenticity of front" in found
     [channel] = outcome.figures["authenticity"]["channels"]
     assert outcome.status == 1 and channel["suspicious"] and channel["flagged"] == 1
 

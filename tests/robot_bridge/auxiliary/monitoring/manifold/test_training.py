@@ -192,3 +192,20 @@ def test_average_precision_by_hand() -> None:
     assert average_precision(np.array([1.0, 1.0, 1.0, 1.0]), np.array([True, False, False, False])) == pytest.approx(0.25)
     with pytest.raises(AuthenticityError, match="no generated frames"):
         average_precision(np.array([1.0]), np.array([False]))
+
+
+@pytest.mark.parametrize("name", ["generated", "Generatd"])
+def test_generated_frames_set_no_threshold(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "kept_ddpm", None)
+    with pytest.raises(AuthenticityError, match=f"--data: class {name}; valid: classes of real frames alone"):
+        training.train(replace(DATA, classes=("real", name)), CONFIG, tmp_path, seed=3, say=print)
+
+
+def test_a_detector_that_can_tell_nothing_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    alone = replace(DATA, instances=np.arange(len(DATA)))
+    training.train(alone, CONFIG, tmp_path, seed=3, say=said.append)
+    assert any("so no episode can be judged by itself" in line for line in said)
+    monkeypatch.setattr(training, "_USELESS", 0.0)
+    trained(CONFIG, tmp_path, said)
+    assert any("nothing can be told from a flag" in line for line in said)

@@ -12,6 +12,7 @@ import torch
 
 from rl_core.bundle import Bundle, BundleError
 from rl_core.errors import ArmstackError, ContractMismatch
+from robot_bridge.auxiliary.monitoring.rfmamba import recogniser
 from robot_bridge.auxiliary.monitoring.rfmamba.baselines import Answers
 from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echo_data import simulate
@@ -109,12 +110,24 @@ def test_a_stopped_training_goes_on_and_ends_as_one_that_was_not(
     assert bundle.metrics == again.metrics and not list(tmp_path.iterdir())
 
 
-def test_a_bundle_says_how_far_its_distances_are_off(bundle: Bundle, radar: RadarRecogniser) -> None:
-    assert (
-        radar.distance_error_95_m == bundle.config["calibration"]["distance_error_95_m"] == bundle.metrics["held_out/distance_error_95_m"]
-    )
-    without = dataclasses.replace(bundle, config={**bundle.config, "calibration": {"period_s": 0.1}})
-    assert load_auxiliary(find_method("rfmamba"), without).distance_error_95_m == math.inf
+def test_a_bundle_says_how_far_its_distances_are_off(
+    recordings: Recordings, tiny: RFMambaConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recogniser, "_LEAST_PEOPLE", 2)
+    monkeypatch.setattr(recogniser, "_LEAST_WINDOWS", 24)
+    held_out = tiny.override(epochs=1, held_out=0.34)
+    bundle, said = train(recordings, held_out, tmp_path / "many", seed=0, say=lambda text: None), list[str]()
+    told = bundle.config["calibration"]["distance_error_95_m"]
+    assert told == bundle.metrics["held_out/distance_error_95_m"]
+    assert load_auxiliary(find_method("rfmamba"), bundle).distance_error_95_m == told
+    monkeypatch.setattr(recogniser, "_LEAST_PEOPLE", 3)
+    few = train(recordings, held_out, tmp_path / "few", seed=0, say=said.append)
+    assert said[-1].startswith("24 windows of 2 people do not tell how far distances are off") and "3 people or more" in said[-1]
+    assert load_auxiliary(find_method("rfmamba"), few).distance_error_95_m == math.inf
+
+
+def test_six_people_do_not_tell_how_far_distances_are_off(radar: RadarRecogniser) -> None:
+    assert radar.distance_error_95_m == math.inf
 
 
 def test_the_error_of_distances_is_of_those_who_are_near(recordings: Recordings) -> None:

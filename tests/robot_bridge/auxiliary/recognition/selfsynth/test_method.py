@@ -90,7 +90,7 @@ def test_a_base_decoder_of_other_settings_is_not_taken_over(trained, small: pyte
     run = trained[0].parent
     shutil.copytree(run / "base", run.parent / "other" / "base")  # as where `rounds` was removed
     settings = tiny_settings(run, base=BaseConfig(epochs=2).to_dict())
-    with pytest.raises(ArmstackError, match="base: a run with another base, described, seed; valid: equal settings and data"):
+    with pytest.raises(ArmstackError, match="base: a run with another base.epochs, described, seed; valid: equal settings and data"):
         method.train(drawn_parts(6, 1), settings, run.parent / "other", seed=5, say=lambda text: None)
 
 

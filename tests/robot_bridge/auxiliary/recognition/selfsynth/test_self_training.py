@@ -66,7 +66,7 @@ def test_more_rounds_go_on_from_the_last_one(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
     training(ScriptedLMM(script), tmp_path)
-    with pytest.raises(ArmstackError, match="a run with another config; valid: equal settings and data, or a new --run-dir"):
+    with pytest.raises(ArmstackError, match="a run with another config.tau; valid: equal settings and data, or a new --run-dir"):
         training(ScriptedLMM(script), tmp_path, tau=0.2)
     with pytest.raises(ArmstackError, match="another seed"):
         training(ScriptedLMM(script), tmp_path, seed=1)
