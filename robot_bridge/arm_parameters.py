@@ -13,6 +13,7 @@ import yaml
 
 from rl_core.errors import ArmstackError
 from rl_core.training.config import Config, ConfigError
+from rl_core.yaml_text import load_yaml
 from robot_bridge.arms.registry import ARMS, SIMULATED, find_arm
 from robot_bridge.driver_settings import not_known
 
@@ -100,8 +101,7 @@ def sections(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         ArmFileError: not readable, not YAML, or no parameter file.
     """
     try:
-        with path.open(encoding="utf-8") as stream:
-            content = yaml.safe_load(stream)
+        content = load_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ArmFileError(f"{path}: no such file") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

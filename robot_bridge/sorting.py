@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from rl_core.errors import ArmstackError
+from rl_core.yaml_text import load_yaml
 
 
 class BinsError(ArmstackError):
@@ -42,7 +43,7 @@ def read_bins(path: str | Path) -> tuple[Bin, ...]:
         BinsError: see there; also for a class that is in two bins.
     """
     try:
-        told = yaml.safe_load(Path(path).read_text())
+        told = load_yaml(Path(path).read_text())
     except (OSError, yaml.YAMLError) as error:
         raise BinsError(f"bins {str(path)!r}: {error}; valid: a YAML file, as launch/config/sorting.yaml") from error
     if not isinstance(told, dict) or not told:

@@ -25,6 +25,7 @@ from typing import Any
 import yaml
 
 from rl_core.errors import ArmstackError
+from rl_core.yaml_text import load_yaml
 
 ALLOWED_PACKAGES = ("rl_core", "sim_envs", "robot_bridge")
 RunFunction = Callable[[dict[str, Any], int, Path], dict[str, Any]]
@@ -99,7 +100,7 @@ def load_plan(method: str, root: Path) -> Plan:
         there = sorted(path.stem for path in (root / "experiments").glob("*.yaml"))
         raise ExperimentError(f"no experiments of {method!r}, valid: {', '.join(there) or f'none, {root} has no experiments/*.yaml'}")
     try:
-        data = yaml.safe_load(file.read_text())
+        data = load_yaml(file.read_text())
     except yaml.YAMLError as error:
         raise ExperimentError(f"{file}: not YAML: {error}") from error
     _check_fields(file, "file", data, needed={"runs"}, optional={"tables"})

@@ -25,6 +25,7 @@ import yaml
 
 from rl_core.contract import Gripper
 from rl_core.errors import ArmstackError
+from rl_core.yaml_text import load_yaml
 from robot_bridge.control.limits import ArmLimits, LimitsError
 
 _NEEDED = ("robot", "joints", "tool", "acceleration", "jerk", "workspace")
@@ -60,7 +61,7 @@ def describe_arm(path: str | Path) -> ArmDescription:
     """
     path = Path(path)
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
         raise DescriptionError(f"{path}: {error}") from error
     if not isinstance(data, dict) or not set(_NEEDED) <= set(data) <= set(_FIELDS):

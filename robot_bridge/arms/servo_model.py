@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from rl_core.errors import ArmstackError
+from rl_core.yaml_text import load_yaml
 from robot_bridge.arms.chain import Link, chain_mjcf
 from sim_envs.servo_bus.tables import ServoModel, servo_models
 
@@ -112,7 +113,7 @@ def load_servo_arm(name: str | Path) -> ServoArmModel:
     if path.suffix != ".yaml" or not path.is_file():
         raise ServoModelError(f"no arm {str(name)!r}, valid: {', '.join(servo_arm_names())}, or a YAML file like them")
     try:
-        return _arm(path.stem, yaml.safe_load(path.read_text()))
+        return _arm(path.stem, load_yaml(path.read_text()))
     except ServoModelError as error:
         raise ServoModelError(f"{path}: {error}") from None
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:

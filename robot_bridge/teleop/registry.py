@@ -11,6 +11,7 @@ from typing import Any, cast
 import yaml
 
 from rl_core.training.config import Config
+from rl_core.yaml_text import load_yaml
 from robot_bridge.driver_settings import make_settings
 from robot_bridge.teleop.base import SourceError, TeleopSource
 from robot_bridge.teleop.settings import KeyboardSettings, LeaderSettings, ScriptSettings, SpaceMouseSettings
@@ -85,6 +86,6 @@ def make_source(name: str, config: str | Path = "") -> TeleopSource:
 
 def _values(config: str | Path) -> Any:
     try:
-        return yaml.safe_load(Path(config).read_text(encoding="utf-8")) or {}
+        return load_yaml(Path(config).read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SourceError(f"{config}: not readable as YAML: {error}") from error

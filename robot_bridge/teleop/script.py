@@ -21,6 +21,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from rl_core.yaml_text import load_yaml
 from robot_bridge.control.decode import POSE_AXES
 from robot_bridge.teleop.base import Event, Reading, SourceError, View
 from robot_bridge.teleop.keys import ACTIONS, MOVES, keys_twist
@@ -110,7 +111,7 @@ def read_script(path: str | Path) -> Script:
         SourceError: not readable, or an entry is not valid; names file and entry.
     """
     try:
-        entries = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        entries = load_yaml(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SourceError(f"{path}: not readable as YAML or JSON: {error}") from error
     if not isinstance(entries, list):

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from rl_core.yaml_text import load_yaml
 from robot_bridge.auxiliary.recognition.errors import RecognitionError
 from robot_bridge.auxiliary.recognition.selfsynth.labels import letters, without_names
 
@@ -63,9 +64,10 @@ class Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class Concepts:
-    """Features by class, in the file's order."""
+    """Features by class, in the file's order, and where that lies."""
 
     classes: Mapping[str, tuple[Feature, ...]]
+    source: str = field(default="", compare=False)
 
     def texts(self, name: str) -> list[str]:
         """Words of a class' features."""
@@ -91,8 +93,8 @@ class Concepts:
             RecognitionError: a class without concepts; lists those with.
         """
         if missing := [name for name in names if name not in self.classes]:
-            raise RecognitionError(f"no concepts of {', '.join(missing)}; the file has: {', '.join(self.classes)}")
-        return Concepts(classes={name: self.classes[name] for name in names})
+            raise RecognitionError(f"{self.source}: no concepts of {', '.join(missing)}; it has: {', '.join(self.classes)}")
+        return Concepts(classes={name: self.classes[name] for name in names}, source=self.source)
 
 
 def read_concepts(file: str | Path) -> Concepts:
@@ -104,7 +106,7 @@ def read_concepts(file: str | Path) -> Concepts:
     path = Path(file)
     path = PACKAGED if not path.is_file() and str(file) == PACKAGED.name else path
     try:
-        data = yaml.safe_load(path.read_text())
+        data = load_yaml(path.read_text())
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise RecognitionError(f"{path}: not readable: {error}; valid: YAML as docs/auxiliary/explanations.md shows") from error
     return concepts_of(str(path), data)
@@ -123,7 +125,8 @@ def concepts_of(where: str, data: Any) -> Concepts:
     if not isinstance(data, dict) or set(data) != {"classes"} or not isinstance(data["classes"], dict) or len(data["classes"]) < 2:
         raise RecognitionError(f"{where}: valid: one key `classes` with two or more classes, each with a list of features")
     names = [str(name) for name in data["classes"]]
-    return Concepts(classes={str(name): _features(f"{where}: {name}", rows, names) for name, rows in data["classes"].items()})
+    classes = {str(name): _features(f"{where}: {name}", rows, names) for name, rows in data["classes"].items()}
+    return Concepts(classes=classes, source=where)
 
 
 def _features(where: str, rows: Any, names: Sequence[str]) -> tuple[Feature, ...]:
@@ -144,7 +147,7 @@ def _feature(where: str, row: Any, names: Sequence[str]) -> Feature:
         )
     text = without_names(row["feature"].strip(), names)
     if not letters(text):
-        raise RecognitionError(f"{where}.feature: {row['feature']!r}; valid: words")
+        raise RecognitionError(f"{where}.feature: {row['feature']!r}; valid: words, of letters a to z")
     return Feature(text=text.lower(), seen=_seen(f"{where}.seen", row["seen"]) if "seen" in row else None)
 
 

@@ -44,15 +44,16 @@ def visible_features(data: ImageData, concepts: Concepts) -> list[dict[str, bool
     for label in np.unique(data.labels):
         name, rows = data.classes[label], np.flatnonzero(data.labels == label)
         for feature in concepts.only([name]).classes[name]:
+            what = f"{concepts.source}: feature {feature.text!r} of {name}"
             if feature.seen is None:
-                raise RecognitionError(f"feature {feature.text!r} of {name}: no `seen`; valid: always, or when it can be seen")
-            shown = _shown(feature.seen, directions[rows], data, rows)
+                raise RecognitionError(f"{what}: no `seen`; valid: always, or when it can be seen")
+            shown = _shown(what, feature.seen, directions[rows], data, rows)
             for row, each in zip(rows, shown, strict=True):
                 found[row][feature.text] = bool(each)
     return found
 
 
-def _shown(seen: Seen, directions: NDArray[np.float64], data: ImageData, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _shown(what: str, seen: Seen, directions: NDArray[np.float64], data: ImageData, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     shown = np.ones(len(rows), bool)
     if seen.axis is not None:
         cosine = directions @ np.array(seen.axis)
@@ -60,7 +61,9 @@ def _shown(seen: Seen, directions: NDArray[np.float64], data: ImageData, rows: N
         shown &= (seen.angle_deg[0] <= angle) & (angle <= seen.angle_deg[1])
     for name, allowed in seen.where.items():
         if name not in data.factors:
-            raise RecognitionError(f"where: no factor {name!r}; factors: {', '.join(data.factors)}")
+            raise RecognitionError(f"{what}: where: no factor {name!r}; factors: {', '.join(data.factors)}")
+        if name == "pose" and (unknown := [str(value) for value in allowed if value not in _TILT_DEG]):
+            raise RecognitionError(f"{what}: where.pose: {', '.join(unknown)}; valid: {', '.join(_TILT_DEG)}")
         values = data.factors[name][rows]
         if values.dtype.kind == "f":
             shown &= (values >= allowed[0]) & (values <= allowed[-1])
