@@ -16,7 +16,7 @@ def load_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise yaml.YAMLError(" ".join(str(error).split())) from error
+        raise yaml.YAMLError(" ".join(str(error).replace(' in "<unicode string>",', " in").split())) from error
 
 
 class _Loader(yaml.SafeLoader):
