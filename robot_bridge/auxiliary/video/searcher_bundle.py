@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rl_core.bundle import BundleError, bundle_sha256
+from rl_core.bundle import bundle_sha256
 from robot_bridge.auxiliary.bundle_folders import read_bundle
 from robot_bridge.auxiliary.registry import AUXILIARY_METHODS, load_auxiliary
 from robot_bridge.auxiliary.video.tempme import ClipSearcher
@@ -16,12 +16,9 @@ def read_searcher(folder: Path) -> tuple[ClipSearcher, str]:
     Raises:
         BundleError: no bundle there, or not one of clips.
     """
-    bundle = read_bundle(folder, "tempme")
-    method = AUXILIARY_METHODS.get(bundle.method)
-    if method is None or method.family != "video":
-        valid = ", ".join(name for name, row in AUXILIARY_METHODS.items() if row.family == "video")
-        raise BundleError(f"{folder}: bundle of method {bundle.method!r}, valid: {valid}, as `armstack aux train tempme` writes it")
-    return load_auxiliary(method, bundle), bundle_sha256(folder)
+    methods = [name for name, row in AUXILIARY_METHODS.items() if row.family == "video"]
+    bundle = read_bundle(folder, "tempme", *(name for name in methods if name != "tempme"))
+    return load_auxiliary(AUXILIARY_METHODS[bundle.method], bundle), bundle_sha256(folder)
 
 
 def unknown_words(searcher: ClipSearcher, text: str) -> str:

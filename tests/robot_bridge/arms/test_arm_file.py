@@ -133,7 +133,7 @@ def test_a_box_whose_corner_is_the_origin_is_not_taken_for_none(ros: int) -> Non
         ("- 1", "ros__parameters"),
         ("", "ros__parameters"),
         ("/**: {ros__parameters: [1]}", "/**/ros__parameters: [1]"),
-        ("/**:\n  ros__parameters:\n  speed: [0.1", 'line 3, column'),
+        ("/**:\n  ros__parameters:\n  speed: [0.1", "line 3, column"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_named_with_what_is_wrong(text: str, says: str, cli: Cli, tmp_path: Path) -> None:

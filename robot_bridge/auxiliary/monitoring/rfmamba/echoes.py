@@ -182,6 +182,8 @@ def read_recordings(folder: str | Path) -> Recordings:
     """
     folder = Path(folder)
     expected = "valid: a folder of `armstack aux data rfmamba`"
+    if not folder.is_dir():
+        raise RadarError(f"{folder}: no such folder; {expected}")
     try:
         header = json.loads((folder / HEADER).read_text())
         found = header["format"], header["version"]
