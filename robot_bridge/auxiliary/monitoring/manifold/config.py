@@ -39,8 +39,8 @@ class ManifoldConfig(Config):
     """Weight of kappa."""
     b: float = 1.0
     """Weight of D, the gradient's size."""
-    c: float | None = None
-    """Weight of the bias term; none = 0 with the DDPM, a shrinking denoiser's bias has the wrong sign; 1 with Stable Diffusion [code]."""
+    c: float = 1.0
+    """Weight of the bias term."""
     k: float = 1.0
     """A frame is flagged k deviations above real frames' mean [re-implementations]."""
     samples: int = 256
@@ -64,4 +64,4 @@ class ManifoldConfig(Config):
     @property
     def weights(self) -> Weights:
         """a, b and c."""
-        return Weights(a=self.a, b=self.b, c=(0.0 if self.prior == "ddpm" else 1.0) if self.c is None else self.c)
+        return Weights(a=self.a, b=self.b, c=self.c)

@@ -153,6 +153,6 @@ def test_a_bundle_names_the_weights_it_was_made_with(tmp_path: Path) -> None:
         prior_of(bundle, config)
 
 
-def test_weights_of_the_bias_term_and_alpha_are_those_of_the_prior() -> None:
-    assert ManifoldConfig().weights.c == 0 and ManifoldConfig(prior="stable-diffusion").weights.c == 1
-    assert ManifoldConfig(c=0.5).weights.c == 0.5
+def test_all_terms_weigh_one_unless_told() -> None:
+    weights = ManifoldConfig().weights
+    assert (weights.a, weights.b, weights.c) == (1, 1, 1) and ManifoldConfig(c=0.5).weights.c == 0.5
