@@ -1,17 +1,14 @@
-"""What a network has to beat: mean pose, oracle root, ridge and nearest neighbours on images, a CNN on images."""
+"""What a network has to beat: mean pose, oracle root, ridge and nearest neighbours on images."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from robot_bridge.auxiliary.monitoring.rfmamba.backprojection import SHAPE
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import JOINTS
-from robot_bridge.auxiliary.monitoring.rfmamba.network import Outputs
 
 _HIPS = JOINTS.index("left_hip"), JOINTS.index("right_hip")
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -89,40 +86,3 @@ def _ridge(features: Tensor, target: Tensor, test: Tensor, strength: float) -> T
     x = (features - centre).double()
     gram = x.T @ x + strength * torch.eye(x.shape[1], dtype=torch.double)
     return (test - centre) @ torch.linalg.solve(gram, x.T @ (target - offset).double()).float() + offset
-
-
-class BackProjectionCNN(nn.Module):
-    """Convolutions over the floor; heights and frames are channels.
-
-    Args:
-        frames: of a window.
-        activities: how many.
-        width: channels.
-    """
-
-    mean_pose: Tensor
-
-    def __init__(self, frames: int, activities: int, width: int = 32) -> None:
-        super().__init__()
-        x, y, z = SHAPE
-        self._frames = frames
-        self.convolutions = nn.Sequential(
-            nn.Conv2d(frames * z, width, 3, padding=1),
-            nn.GELU(),
-            nn.Conv2d(width, 2 * width, 3, stride=2, padding=1),
-            nn.GELU(),
-            nn.Conv2d(2 * width, 2 * width, 3, padding=1),
-            nn.GELU(),
-            nn.Flatten(),
-            nn.Linear(2 * width * math.ceil(x / 2) * math.ceil(y / 2), 32),
-            nn.GELU(),
-        )
-        self.pose, self.activity = nn.Linear(32, 3 * len(JOINTS)), nn.Linear(32, activities)
-        self.register_buffer("mean_pose", torch.zeros(len(JOINTS), 3))
-
-    def forward(self, images: Tensor) -> Outputs:
-        """Images (B, frames, X Y Z) of length 1 -> answers, without a segmentation."""
-        planes = images.unflatten(-1, SHAPE).permute(0, 1, 4, 2, 3).flatten(1, 2)
-        hidden = self.convolutions(planes * math.sqrt(images.shape[-1]))
-        joints = self.mean_pose + self.pose(hidden).unflatten(-1, (-1, 3))
-        return Outputs(joints=joints, activity=self.activity(hidden), body=None)

@@ -13,8 +13,8 @@ from rl_core.training.config import Config, ConfigError
 class NetworkConfig(Config):
     """The network, and what can be left out of it."""
 
-    kind: Literal["rfmamba", "transformer"] = "rfmamba"
-    """`transformer`: attention on the same complex tokens, as RadarFormer but with phase and all frames."""
+    kind: Literal["rfmamba", "transformer", "imaging"] = "rfmamba"
+    """`transformer`: attention on the same complex tokens, as RadarFormer but with phase and all frames; `imaging`: a CNN on images."""
     patch: tuple[int, int] = (2, 2)
     """Antennas and frequencies of a token of the first embedding [here]."""
     merge: tuple[int, int] = (2, 2)
@@ -41,10 +41,12 @@ class NetworkConfig(Config):
     """Of the transformer [here]."""
     attention_layers: int = 2
     """Of the transformer [here]."""
+    imaging_width: int = 32
+    """Channels of the CNN on images [here]."""
 
     def __post_init__(self) -> None:
         self.require_least(patch=1, merge=1, embedding=1, widths=1, states=1, head=1)
-        self.require_least(attention_width=1, attention_heads=1, attention_layers=1)
+        self.require_least(attention_width=1, attention_heads=1, attention_layers=1, imaging_width=1)
         if not (self.frequency_branch or self.spatiotemporal_branch):
             raise ConfigError("NetworkConfig: frequency_branch and spatiotemporal_branch are both off, valid: one of them or both on")
         if self.selection and not self.frequency_branch:

@@ -33,7 +33,6 @@ def evaluate(radar: RadarRecogniser, data: Recordings) -> dict[str, float]:
     radar.geometry.accepts(windows.geometry)
     nothing = np.zeros(windows.echoes.shape[2:], np.complex64)
     found = radar.judge(windows.echoes, nothing)  # windows come without their background
-    assert found.body is not None
     guess, true = (found.body > 0).numpy(), windows.body.reshape(found.body.shape)
     answers = Answers(joints=found.joints, activity=found.activity.argmax(dim=1))
     milliseconds = _milliseconds(radar, windows)

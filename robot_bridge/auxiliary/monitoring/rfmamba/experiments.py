@@ -14,13 +14,13 @@ from torch import Tensor
 from rl_core.training.seeding import derive_seed, preserved_rng
 from robot_bridge.auxiliary.monitoring.rfmamba import baselines
 from robot_bridge.auxiliary.monitoring.rfmamba.backprojection import window_images, window_profiles
-from robot_bridge.auxiliary.monitoring.rfmamba.baselines import Answers, BackProjectionCNN
+from robot_bridge.auxiliary.monitoring.rfmamba.baselines import Answers
 from robot_bridge.auxiliary.monitoring.rfmamba.branches import FrequencyBranch
 from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echo_data import simulate
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import HEADER, Recordings, Windows, read_recordings, write_recordings
 from robot_bridge.auxiliary.monitoring.rfmamba.evaluation import evaluate, pose_figures
-from robot_bridge.auxiliary.monitoring.rfmamba.learning import fit, minimise, new_network
+from robot_bridge.auxiliary.monitoring.rfmamba.learning import fit, new_network
 from robot_bridge.auxiliary.monitoring.rfmamba.network import RadarNetwork
 from robot_bridge.auxiliary.monitoring.rfmamba.recogniser import RadarRecogniser
 from robot_bridge.auxiliary.monitoring.rfmamba.transformer import build_network
@@ -37,7 +37,7 @@ def contender(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, Any
     correlation of |W| in the first block with frequency.
 
     Args:
-        config: `contender` (network, cnn, knn-image, knn-profile, ridge-image, ridge-profile, mean-pose, oracle-root), `data` (people,
+        config: `contender` (network, knn-image, knn-profile, ridge-image, ridge-profile, mean-pose, oracle-root), `data` (people,
             recordings, frames, wall), `test_people`, `settings` (of `RFMambaConfig`).
         seed: of people, cells and training.
         run_dir: of the run; recordings lie beside it.
@@ -56,7 +56,7 @@ def contender(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, Any
         found = {**evaluate(radar, test), **_of_network(network)}
     else:
         judged = test.windows(settings.frames, settings.current)
-        answers = _answers(config["contender"], train, test, judged, settings, seed)
+        answers = _answers(config["contender"], train, test, judged, settings)
         spent = time.process_time() - begun
         found = pose_figures(answers, judged)
     return {**_readable(found), "train_s": spent}
@@ -100,7 +100,7 @@ def _recordings(settings: dict[str, Any], seed: int, place: Path) -> Recordings:
     return read_recordings(folder)
 
 
-def _answers(name: str, train: Recordings, test: Recordings, judged: Windows, settings: RFMambaConfig, seed: int) -> Answers:
+def _answers(name: str, train: Recordings, test: Recordings, judged: Windows, settings: RFMambaConfig) -> Answers:
     windows = train.windows(settings.frames, settings.current)
     joints, activity = torch.from_numpy(windows.joints), torch.from_numpy(windows.activity)
     if name in ("mean-pose", "oracle-root"):
@@ -108,24 +108,11 @@ def _answers(name: str, train: Recordings, test: Recordings, judged: Windows, se
         return make(joints, torch.from_numpy(judged.joints))
     features = window_profiles if name.endswith("profile") else window_images
     seen, unseen = features(train, settings.frames), features(test, settings.frames)
-    if name == "cnn":
-        return _cnn(seen, unseen, windows, settings, seed)
     seen, unseen = seen.mean(dim=1), unseen.mean(dim=1)
     if name.startswith("knn"):
         return baselines.nearest(seen, joints, activity, unseen)
     people = torch.from_numpy(train.people).repeat_interleave(len(windows) // len(train))
     return baselines.ridge(seen, joints, activity, people, unseen)
-
-
-def _cnn(seen: Tensor, unseen: Tensor, windows: Windows, settings: RFMambaConfig, seed: int) -> Answers:
-    with preserved_rng():
-        torch.manual_seed(seed)
-        network = BackProjectionCNN(settings.frames, len(windows.activities))
-    network.mean_pose.copy_(torch.from_numpy(windows.joints.mean(axis=0)))
-    minimise(network, lambda rows: seen[torch.from_numpy(rows)], windows, settings, seed=seed)
-    with torch.no_grad():
-        found = [network(images) for images in unseen.split(256)]
-    return Answers(joints=torch.cat([each.joints for each in found]), activity=torch.cat([each.activity for each in found]).argmax(dim=1))
 
 
 def _of_network(network: RadarNetwork) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from rl_core.training.checkpoint import CheckpointStore
@@ -17,8 +17,8 @@ from rl_core.training.seeding import preserved_rng, torch_generator
 from robot_bridge.auxiliary.epochs import Epochs, warm_up_cosine
 from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Windows
+from robot_bridge.auxiliary.monitoring.rfmamba.imaging import network_for
 from robot_bridge.auxiliary.monitoring.rfmamba.network import Outputs, RadarNetwork
-from robot_bridge.auxiliary.monitoring.rfmamba.transformer import build_network
 
 Say = Callable[[str], None]
 _WARM_UP = 0.1
@@ -40,11 +40,9 @@ def normalised(echoes: NDArray[np.complex64], scale: Tensor) -> Tensor:
 
 def new_network(windows: Windows, config: RFMambaConfig, seed: int) -> RadarNetwork:
     """A network for windows like these, with random weights."""
-    frames, transmitters, receivers, frequencies = windows.geometry.shape
-    shape = frames, transmitters * receivers, frequencies
     with preserved_rng():
         torch.manual_seed(torch_generator(seed, "weights").initial_seed())
-        network = build_network(shape, config.network, current=config.current, activities=len(windows.activities))
+        network = network_for(windows.geometry, config.network, current=config.current, activities=len(windows.activities))
     network.heads.mean_pose.copy_(torch.from_numpy(windows.joints.mean(axis=0)))
     return network
 
@@ -56,7 +54,7 @@ def loss_of(found: Outputs, joints: Tensor, activity: Tensor, body: Tensor, conf
     # Cross-entropy of what the person does.
     loss = loss + config.activity_weight * F.cross_entropy(found.activity, activity)
     # Cross-entropy of person or clutter in each range bin of each pair of antennas.
-    return loss if found.body is None else loss + config.segmentation_weight * F.binary_cross_entropy_with_logits(found.body, body)
+    return loss + config.segmentation_weight * F.binary_cross_entropy_with_logits(found.body, body)
 
 
 def fit(
@@ -68,36 +66,23 @@ def fit(
     say: Say = lambda text: None,
     store: CheckpointStore | None = None,
 ) -> Tensor:
-    """Trains a network of `new_network` in place; returns the antennas' scale (antennas,), which belongs to it. See `minimise`."""
-    scale = antenna_scale(windows.echoes)
-    minimise(network, lambda rows: normalised(windows.echoes[rows], scale), windows, config, seed=seed, say=say, store=store)
-    return scale
-
-
-def minimise(
-    network: nn.Module,
-    inputs: Callable[[NDArray[np.int64]], Tensor],
-    windows: Windows,
-    config: RFMambaConfig,
-    *,
-    seed: int,
-    say: Say = lambda text: None,
-    store: CheckpointStore | None = None,
-) -> None:
     """Trains in place.
 
     Args:
-        network: inputs -> `Outputs`.
-        inputs: rows -> what the network takes of these windows.
+        network: of `new_network`.
         windows: to learn from.
         config: settings.
         seed: of the order.
         say: told the loss of each epoch, and how long the rest takes.
         store: where whole epochs are kept, of a run with equal arguments; it goes on behind the last of them.
 
+    Returns:
+        The antennas' scale (antennas,), which belongs to the network.
+
     Raises:
         CheckpointError: nothing that was kept can be read.
     """
+    scale = antenna_scale(windows.echoes)
     joints, activity = torch.from_numpy(windows.joints), torch.from_numpy(windows.activity)
     generator = torch_generator(seed, "order")
     optimizer = torch.optim.AdamW(network.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
@@ -109,7 +94,7 @@ def minimise(
         for batch in torch.randperm(len(windows), generator=generator).split(config.batch_size):
             rows = batch.numpy()
             body = torch.from_numpy(windows.body[rows]).flatten(1, 2).float()
-            found = network(inputs(rows))
+            found = network(normalised(windows.echoes[rows], scale))
             loss = loss_of(found, joints[batch], activity[batch], body, config)
             optimizer.zero_grad()
             loss.backward()
@@ -123,6 +108,7 @@ def minimise(
     network.train()
     Epochs(count=config.epochs, **trained, generator=generator, store=store, say=say).run(epoch)
     network.eval()
+    return scale
 
 
 def outputs_of(network: RadarNetwork, echoes: NDArray[np.complex64], scale: Tensor, *, batch_size: int = 64) -> Outputs:

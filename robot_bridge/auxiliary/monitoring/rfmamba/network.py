@@ -28,11 +28,11 @@ from robot_bridge.auxiliary.monitoring.rfmamba.interface import JOINTS
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outputs:
-    """Of B windows: `joints` (B, 14, 3) metres, `activity` (B, classes) logits, `body` (B, antennas, range bins) logits or None."""
+    """Of B windows: `joints` (B, 14, 3) metres, `activity` (B, classes) logits, `body` (B, antennas, range bins) logits."""
 
     joints: Tensor
     activity: Tensor
-    body: Tensor | None
+    body: Tensor
 
 
 class RFSSMBlock(nn.Module):
@@ -97,7 +97,17 @@ class RFMambaTrunk(nn.Module):
         return x[:, self._current]
 
 
-class Heads(nn.Module):
+class PoseHeads(nn.Module):
+    """Heads whose joints are those of a mean pose (14, 3), and what is added to them."""
+
+    mean_pose: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean_pose", torch.zeros(len(JOINTS), 3))
+
+
+class Heads(PoseHeads):
     """Pose, activity and segmentation from the current frame's tokens, taken to range bins by an inverse FFT, with their amplitudes.
 
     Args:
@@ -106,8 +116,6 @@ class Heads(nn.Module):
         activities: how many.
         hidden: units of the pose head.
     """
-
-    mean_pose: Tensor
 
     def __init__(self, tokens: Grid, patch: tuple[int, int], activities: int, hidden: int) -> None:
         super().__init__()
@@ -118,7 +126,6 @@ class Heads(nn.Module):
         self.segmentation = nn.Linear(3 * width, math.prod(patch))
         self.shared = nn.Sequential(nn.GELU(), nn.Flatten(1), nn.Linear(antennas * bins * width, hidden), nn.GELU())
         self.pose, self.activity = nn.Linear(hidden, 3 * len(JOINTS)), nn.Linear(hidden, activities)
-        self.register_buffer("mean_pose", torch.zeros(len(JOINTS), 3))
 
     def forward(self, tokens: Tensor) -> Outputs:
         """(B, antennas', F', width) complex -> answers."""
@@ -136,11 +143,11 @@ class RadarNetwork(nn.Module):
     """A trunk and the heads.
 
     Args:
-        trunk: echoes (B, T, antennas, F) complex -> tokens (B, antennas', F', width) complex.
-        heads: tokens -> answers.
+        trunk: echoes (B, T, antennas, F) complex -> what the heads take.
+        heads: that -> answers.
     """
 
-    def __init__(self, trunk: nn.Module, heads: Heads) -> None:
+    def __init__(self, trunk: nn.Module, heads: PoseHeads) -> None:
         super().__init__()
         self.trunk, self.heads = trunk, heads
 

@@ -20,10 +20,10 @@ from robot_bridge.auxiliary.bundles import recogniser_bundle, recognition_of
 from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Recordings, fingerprint
 from robot_bridge.auxiliary.monitoring.rfmamba.evaluation import evaluate
+from robot_bridge.auxiliary.monitoring.rfmamba.imaging import network_for
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import Person, RadarError, RadarGeometry
 from robot_bridge.auxiliary.monitoring.rfmamba.learning import Say, fit, new_network, outputs_of
 from robot_bridge.auxiliary.monitoring.rfmamba.network import Outputs, RadarNetwork
-from robot_bridge.auxiliary.monitoring.rfmamba.transformer import build_network
 from robot_bridge.auxiliary.protocols import Prediction
 from robot_bridge.auxiliary.run_folder import RunFolder
 
@@ -67,7 +67,6 @@ class RadarRecogniser:
     def perceive(self, echo: NDArray[np.complex64], background: NDArray[np.complex64]) -> Person:
         """Judges one window (frames, tx, rx, frequency); see `HumanRadar.perceive`."""
         found = self.judge(np.asarray(echo)[None], background)
-        assert found.body is not None
         chances = torch.softmax(found.activity[0], dim=0).tolist()
         return Person(
             joints=found.joints[0].numpy(),
@@ -89,7 +88,6 @@ class RadarRecogniser:
         if condition is None or "background" not in condition:
             raise RadarError("radar: condition without 'background', valid: the mean echo of the empty cell, (tx, rx, frequency)")
         found = self.judge(frames, condition["background"])
-        assert found.body is not None
         return Prediction(scores=torch.softmax(found.activity, dim=1).numpy(), map=torch.sigmoid(found.body).numpy())
 
     def judge(self, echoes: NDArray[np.complex64], background: NDArray[np.complex64]) -> Outputs:
@@ -175,15 +173,11 @@ def load(bundle: Bundle) -> RadarRecogniser:
         raise BundleError(
             f"bundle of rfmamba: radar geometry: {error}; valid: arrays {', '.join(_PLACES)}, calibration period_s"
         ) from error
-    frames, transmitters, receivers, frequencies = geometry.shape
-    shape = frames, transmitters * receivers, frequencies
-    network = build_network(shape, config.network, current=config.current, activities=len(made_for.classes))
+    network = network_for(geometry, config.network, current=config.current, activities=len(made_for.classes))
     weights = dict(bundle.weights)
-    scale = weights.pop(_SCALE, None)
-    if scale is None or scale.shape != (transmitters * receivers,):
-        raise BundleError(
-            f"bundle of rfmamba: {_SCALE} of {None if scale is None else tuple(scale.shape)}, valid: {(transmitters * receivers,)}"
-        )
+    scale, antennas = weights.pop(_SCALE, None), (len(geometry.transmitters) * len(geometry.receivers),)
+    if scale is None or scale.shape != antennas:
+        raise BundleError(f"bundle of rfmamba: {_SCALE} of {None if scale is None else tuple(scale.shape)}, valid: {antennas}")
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:

@@ -11,12 +11,11 @@ import torch
 
 from rl_core.experiments.plan import load_plan
 from robot_bridge.auxiliary.monitoring.rfmamba.backprojection import GRID, SHAPE, steering, window_images, window_profiles
-from robot_bridge.auxiliary.monitoring.rfmamba.baselines import Answers, BackProjectionCNN, mean_pose, nearest, oracle_root, ridge, root_of
+from robot_bridge.auxiliary.monitoring.rfmamba.baselines import Answers, mean_pose, nearest, oracle_root, ridge, root_of
 from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Recordings
 from robot_bridge.auxiliary.monitoring.rfmamba.evaluation import pose_figures
 from robot_bridge.auxiliary.monitoring.rfmamba.experiments import contender, latency
-from robot_bridge.auxiliary.monitoring.rfmamba.learning import minimise
 from sim_envs.sensors.radar import echoes
 from sim_envs.sensors.recordings import RadarScene
 
@@ -72,15 +71,6 @@ def test_neighbours_and_ridge_find_what_is_there() -> None:
     assert noise.joints.std() < joints.std()  # what is only noise is held back
 
 
-def test_the_cnn_learns(recordings: Recordings, tiny: RFMambaConfig) -> None:
-    windows, images = recordings.windows(4, 3), window_images(recordings, 4)
-    torch.manual_seed(0)
-    network, said = BackProjectionCNN(4, 4, width=4), []
-    minimise(network, lambda rows: images[torch.from_numpy(rows)], windows, tiny.override(epochs=6), seed=0, say=said.append)
-    losses = [float(text.split("loss ")[1].split(",")[0]) for text in said]
-    assert losses[-1] < 0.8 * losses[0]
-
-
 def test_figures_tell_place_from_pose_and_walls_from_none(recordings: Recordings) -> None:
     windows = recordings.windows(4, 3)
     joints = torch.from_numpy(windows.joints)
@@ -95,7 +85,7 @@ def test_figures_tell_place_from_pose_and_walls_from_none(recordings: Recordings
     assert "mpjpe_wall_m" not in pose_figures(Answers(joints=joints, activity=torch.full((len(windows),), -1)), free)
 
 
-@pytest.mark.parametrize("name", ["network", "cnn", "knn-image", "ridge-profile", "oracle-root"])
+@pytest.mark.parametrize("name", ["network", "knn-image", "ridge-profile", "oracle-root"])
 def test_a_run_of_the_experiment(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     run_dir = tmp_path_factory.getbasetemp() / "experiment" / name
     data = {"people": 5, "recordings": 4, "frames": 5, "wall": 0.5}

@@ -117,7 +117,7 @@ def test_presets_are_networks() -> None:
     assert 80_000 < count(default) < 200_000 and 0.8 < count(rival) / count(default) < 1.25
 
 
-@pytest.mark.parametrize("kind", ["rfmamba", "transformer"])
+@pytest.mark.parametrize("kind", ["rfmamba", "transformer", "imaging"])
 def test_training_lowers_the_loss(recordings: Recordings, tiny: RFMambaConfig, kind: str) -> None:
     config = tiny.override(network={**tiny.to_dict()["network"], "kind": kind}, epochs=4, lr=6e-3)
     windows = recordings.windows(config.frames, config.current)
