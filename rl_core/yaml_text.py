@@ -20,10 +20,10 @@ def load_yaml(text: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode | None:
+    def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         seen = set[str]()
-        for key, _ in node.value if node is not None else ():
+        for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     raise yaml.composer.ComposerError(None, None, f"the key {key.value!r} stands there twice", key.start_mark)
