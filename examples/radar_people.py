@@ -5,6 +5,11 @@ python examples/radar_people.py --bundle runs/rfmamba/bundle --data data/radar-t
 
 from __future__ import annotations
 
+from rl_core.example import running, take_interrupts
+
+if __name__ == "__main__":
+    take_interrupts()  # what follows takes seconds to import
+
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +17,6 @@ import tyro
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.bundle_folders import read_bundle
 from robot_bridge.auxiliary.monitoring.rfmamba.backprojection import SPEED_OF_LIGHT
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Windows, read_recordings
@@ -73,7 +77,5 @@ def radar_range_m(windows: Windows) -> float:
 
 
 if __name__ == "__main__":
-    try:
+    with running():
         tyro.cli(main)
-    except (ArmstackError, OSError) as error:
-        raise SystemExit(str(error)) from error

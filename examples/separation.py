@@ -7,6 +7,11 @@ python examples/separation.py --bag runs/separation/bag  # picture and film of a
 
 from __future__ import annotations
 
+from rl_core.example import running, take_interrupts
+
+if __name__ == "__main__":
+    take_interrupts()  # what follows takes seconds to import
+
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
@@ -84,9 +89,5 @@ def record(out: Path, seconds: float, arguments: dict[str, str]) -> Path:
 
 
 if __name__ == "__main__":
-    try:
+    with running():
         tyro.cli(main)
-    except ArmstackError as error:
-        raise SystemExit(str(error)) from error
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
