@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from rl_core.training import run as run_module
 
 ROOT = Path(__file__).parents[2]
 INTERRUPT = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
@@ -59,3 +63,10 @@ def test_examples_take_interrupts_before_they_import_anything_else(name: str, tm
     (tmp_path / "torch.py").write_text(INTERRUPT)
     ended = run(ROOT / f"examples/{name}.py", tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr) == (128 + signal.SIGINT, "", f"{name}.py: interrupted\n")
+
+
+def test_training_that_was_stopped_is_no_failed_assertion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "train", lambda *_, **__: SimpleNamespace(bundle=None, exit_code=130))
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "examples/own_data.py"))["main"](tmp_path)
+    assert ended.value.code == 130
