@@ -7,6 +7,11 @@ armstack launch contractive_draw arm:=franka host:=172.16.0.2 bundle:=runs/draw/
 
 from __future__ import annotations
 
+from rl_core.example import running, take_interrupts
+
+if __name__ == "__main__":
+    take_interrupts()  # what follows takes seconds to import
+
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,6 @@ import numpy as np
 import tyro
 
 from rl_core.data.formats.bag import next_folder
-from rl_core.errors import ArmstackError
 from rl_core.training.run import train
 from robot_bridge.drawing import TASK, check_reach, drawing, hand_of, stroke
 
@@ -86,7 +90,5 @@ def main(
 
 
 if __name__ == "__main__":
-    try:
+    with running():
         tyro.cli(main)
-    except ArmstackError as error:
-        raise SystemExit(str(error)) from error

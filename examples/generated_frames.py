@@ -6,6 +6,11 @@ armstack aux eval manifold --bundle runs/authenticity/bundle --data data/frames
 
 from __future__ import annotations
 
+from rl_core.example import running, take_interrupts
+
+if __name__ == "__main__":
+    take_interrupts()  # what follows takes seconds to import
+
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +48,5 @@ def main(bundle: Path, data: Path, out: Path, frames: int = 200, seed: int = 0) 
 
 
 if __name__ == "__main__":
-    try:
+    with running():
         tyro.cli(main)
-    except ArmstackError as error:
-        raise SystemExit(str(error)) from error

@@ -4,6 +4,11 @@ python examples/goal_reaching.py [FOLDER]
 armstack launch arm_policy arm:=simulated bundle:=FOLDER/bundle     # then publish a PoseStamped in frame base on goal_pose
 """
 
+from rl_core.example import running, take_interrupts
+
+if __name__ == "__main__":
+    take_interrupts()  # what follows takes seconds to import
+
 import dataclasses
 import sys
 from pathlib import Path
@@ -85,7 +90,8 @@ def main(folder: Path, updates: int = 10_000, episodes: int = 1500) -> Path:
     dataset = Dataset(contract=CONTRACT, episodes=tuple(demonstration(rng) for _ in range(episodes)))
     faster = {"batch_size": 256, "lr": 2e-3}
     result = train("bc", dataset, folder / "run", preset="cpu", overrides=faster, trainer={"updates": updates}, resume=True)
-    assert result.bundle is not None
+    if result.bundle is None:  # Ctrl-C
+        raise SystemExit(result.exit_code)
     return with_condition(Bundle.load(result.bundle), [channel.name for channel in GOAL]).save(folder / "bundle")
 
 
@@ -111,7 +117,8 @@ def judge(bundle: Path, episodes: int = 100) -> tuple[np.ndarray, np.ndarray]:
 
 
 if __name__ == "__main__":
-    made = main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/goal_reaching"))
-    distances, angles = judge(made)
-    print(f"from the goal after 5 s: {1000 * np.median(distances):.1f} mm, {np.median(angles):.3f} rad;", end=" ")
-    print(f"at most {1000 * distances.max():.1f} mm, {angles.max():.2f} rad; the bundle is {made}")
+    with running():
+        made = main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/goal_reaching"))
+        distances, angles = judge(made)
+        print(f"from the goal after 5 s: {1000 * np.median(distances):.1f} mm, {np.median(angles):.3f} rad;", end=" ")
+        print(f"at most {1000 * distances.max():.1f} mm, {angles.max():.2f} rad; the bundle is {made}")

@@ -1,5 +1,10 @@
 """Your own robot, your own arrays: build a dataset, write it, clone it, act. Run: python examples/own_data.py [FOLDER]"""
 
+from rl_core.example import running, take_interrupts
+
+if __name__ == "__main__":
+    take_interrupts()  # what follows takes seconds to import
+
 import sys
 from pathlib import Path
 
@@ -51,7 +56,8 @@ def main(folder: Path) -> float:
     dataset = Dataset(contract=CONTRACT, episodes=tuple(demonstration(rng) for _ in range(40)))
     write_dataset(dataset, folder / "reach.hdf5")
     result = train("bc", folder / "reach.hdf5", folder / "run", preset="cpu", trainer={"updates": 1500}, resume=True)
-    assert result.bundle is not None
+    if result.bundle is None:  # Ctrl-C
+        raise SystemExit(result.exit_code)
     policy = load_policy(result.bundle)
     position, goal = torch.tensor([[0.8, -0.8]]), torch.tensor([[-0.5, 0.5]])
     state, nothing = policy.reset([0]), policy.prepare({})
@@ -62,5 +68,6 @@ def main(folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/own_data")
-    print(f"{main(target):.3f} rad from the goal after 40 steps; the bundle is in {target / 'run/bundle'}")
+    with running():
+        target = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/own_data")
+        print(f"{main(target):.3f} rad from the goal after 40 steps; the bundle is in {target / 'run/bundle'}")

@@ -5,22 +5,28 @@ python examples/radar_people.py --bundle runs/rfmamba/bundle --data data/radar-t
 
 from __future__ import annotations
 
+from rl_core.example import running, take_interrupts
+
+if __name__ == "__main__":
+    take_interrupts()  # what follows takes seconds to import
+
 from pathlib import Path
 
 import numpy as np
 import tyro
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.bundle_folders import read_bundle
 from robot_bridge.auxiliary.monitoring.rfmamba.backprojection import SPEED_OF_LIGHT
 from robot_bridge.auxiliary.monitoring.rfmamba.echoes import Windows, read_recordings
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import BONES
-from robot_bridge.auxiliary.monitoring.rfmamba.recogniser import load
+from robot_bridge.auxiliary.registry import find_method, load_auxiliary
+from robot_bridge.output_places import check_picture
 
 VIEWS = {"from the side": (2, "z, m"), "from above": (1, "y, m")}
-TRUE, FOUND = "tab:blue", "tab:orange"
+COLOURS = {"true": "tab:blue", "found": "tab:orange"}
 HALF_M = 1.2
 """Of what is shown to each side of the person's middle."""
 
@@ -33,7 +39,8 @@ def main(bundle: Path, data: Path, out: Path) -> None:
         data: recordings of people that it was not trained on, of `armstack aux data rfmamba`.
         out: file of the picture.
     """
-    radar = load(read_bundle(bundle, "rfmamba"))
+    check_picture(out, "--out")
+    radar = load_auxiliary(find_method("rfmamba"), read_bundle(bundle, "rfmamba"))
     windows = read_recordings(data).windows(radar.geometry.frames, radar.current)
     radar.geometry.accepts(windows.geometry)
     found = radar.judge(windows.echoes, np.zeros(windows.echoes.shape[2:], np.complex64)).joints.numpy()
@@ -48,15 +55,15 @@ def main(bundle: Path, data: Path, out: Path) -> None:
         axes[0].imshow(profile(windows, at), aspect="auto", extent=(0, radar_range_m(windows), radar.geometry.frames, 0))
         axes[0].set(title=f"{radar.activities[row]}{wall}", xlabel="range (repeats), m", ylabel="frame")
         for axis, (view, (other, label)) in zip(axes[1:], VIEWS.items(), strict=True):
-            for joints, colour, name in ((windows.joints[at], TRUE, "true"), (found[at], FOUND, "found")):
-                for number, bone in enumerate(BONES):
-                    axis.plot(*joints[list(bone)][:, [0, other]].T, color=colour, lw=2, label=name if not number else None)
+            for joints, colour in ((windows.joints[at], COLOURS["true"]), (found[at], COLOURS["found"])):
+                for bone in BONES:
+                    axis.plot(*joints[list(bone)][:, [0, other]].T, color=colour, lw=2)
             middle = windows.joints[at].mean(axis=0)[[0, other]]
             (left, right), (low, high) = ((place - HALF_M, place + HALF_M) for place in middle)
             axis.set(title=f"{view}, {100 * error[at]:.0f} cm off", xlabel="x, m", ylabel=label, aspect="equal")
             axis.set(xlim=(left, right), ylim=(low, high))
-        axes[1].legend(loc="upper right")
-    out.parent.mkdir(parents=True, exist_ok=True)
+    lines = [Line2D([], [], color=colour, lw=2) for colour in COLOURS.values()]
+    figure.legend(lines, COLOURS, loc="outside upper right", ncols=2, frameon=False)
     figure.savefig(out, dpi=90)
     print(f"{out}: {len(windows)} windows, joints {100 * error.mean():.1f} cm off in the mean")
 
@@ -73,7 +80,5 @@ def radar_range_m(windows: Windows) -> float:
 
 
 if __name__ == "__main__":
-    try:
+    with running():
         tyro.cli(main)
-    except (ArmstackError, OSError) as error:
-        raise SystemExit(str(error)) from error

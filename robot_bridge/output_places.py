@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from rl_core.errors import ArmstackError
@@ -39,8 +40,22 @@ def check_page(path: Path, option: str) -> None:
         ArmstackError: as `check_file`, or the ending is another one: a page must not replace a dataset.
     """
     check_file(path, option)
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise ArmstackError(f"{option} {path}: the ending is {path.suffix!r}, valid: .html")
+    _check_ending(path, option, (".html", ".htm"))
+
+
+def check_picture(path: Path, option: str) -> None:
+    """`check_file` for a picture that Matplotlib draws.
+
+    Raises:
+        ArmstackError: as `check_file`, or an ending that it cannot write.
+    """
+    _check_ending(path, option, (".png", ".jpg", ".svg", ".pdf"))
+    check_file(path, option)
+
+
+def _check_ending(path: Path, option: str, endings: Sequence[str]) -> None:
+    if path.suffix.lower() not in endings:
+        raise ArmstackError(f"{option} {path}: the ending is {path.suffix!r}, valid: {', '.join(endings)}")
 
 
 def _check_parents(path: Path, option: str) -> None:

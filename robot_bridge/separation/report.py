@@ -37,20 +37,22 @@ def messages_of(bag: str | Path, topics: Mapping[str, str], *, needed: Sequence[
     Raises:
         BagError: no bag there, or one without what is needed.
     """
+    if not Path(bag).exists():
+        raise BagError(f"{bag}: not there, valid: the folder of a bag")
     found: dict[str, list[tuple[int, Any]]] = {name: [] for name in topics}
     try:
         with AnyReader([Path(bag)], default_typestore=get_typestore(Stores.ROS2_KILTED)) as reader:
             names = {c.id: name for c in reader.connections for name, topic in topics.items() if c.topic.endswith(topic)}
-            for connection, logged_ns, raw in reader.messages([c for c in reader.connections if c.id in names]):
+            # of no connection is of all, for the reader
+            for connection, logged_ns, raw in reader.messages([c for c in reader.connections if c.id in names]) if names else ():
                 message: Any = reader.deserialize(raw, connection.msgtype)
                 header = getattr(message, "header", None)
                 stamp_ns = logged_ns if header is None else header.stamp.sec * 10**9 + header.stamp.nanosec
                 found[names[connection.id]].append((int(stamp_ns), message))
     except (AnyReaderError, OSError) as error:
         raise BagError(f"{bag}: {error}") from error
-    for name in needed:
-        if not found[name]:
-            raise BagError(f"{bag}: nothing on {topics[name]}, valid: a recording of launch/separation")
+    if missing := [topics[name] for name in needed if not found[name]]:
+        raise BagError(f"{bag}: nothing on {', '.join(missing)}, valid: a recording of launch/separation")
     return found
 
 
@@ -100,6 +102,11 @@ def _value(message: Any, key: str) -> str:
     return next(str(pair.value) for pair in message.status[0].values if pair.key == key)
 
 
+def lasting_speed(trace: SeparationTrace) -> float:
+    """The highest that lasts for more than a period, rad/s: a start at the measured pose is a jump that nothing moves by."""
+    return float(np.minimum(trace.speed[1:], trace.speed[:-1]).max(initial=0.0))
+
+
 def draw_separation(file: Path, trace: SeparationTrace, *, limit_m: float) -> Path:
     """Writes a PNG: distances with the limit, and the arm's speed with what the guard allowed; holds are grey."""
     import matplotlib
@@ -111,21 +118,19 @@ def draw_separation(file: Path, trace: SeparationTrace, *, limit_m: float) -> Pa
     for axes in (upper, lower):
         for index, (begin, end) in enumerate(trace.holds):
             last = trace.seconds[min(end, len(trace.seconds) - 1)]
-            axes.axvspan(trace.seconds[begin], last, color="0.85", label="hold" if index == 0 else None)
+            axes.axvspan(trace.seconds[begin], last, color="0.85", label="hold" if index == 0 and axes is upper else None)
         axes.grid(alpha=0.3)
     upper.plot(trace.seconds, trace.heard_m, color="C1", linewidth=0.8, drawstyle="steps-post", label="heard by the guard")
     upper.plot(trace.seconds, trace.distance_m, color="C0", linewidth=1.5, label="true")
     upper.axhline(limit_m, color="C3", linestyle="--", label="limit")
     upper.set(ylabel="distance of person and arm [m]", ylim=(0, None))
-    upper.legend(fontsize=8, loc="lower right")
     lower.plot(trace.seconds, trace.speed, color="C2", linewidth=1.2, label="fastest joint")
-    fastest = float(np.quantile(trace.speed, 0.999))  # a start at the measured pose is a jump that nothing moves by
-    lower.set(ylabel="speed [rad/s]", xlabel="s", ylim=(0, 1.1 * max(fastest, 0.1)))
+    lower.set(ylabel="speed [rad/s]", xlabel="s", ylim=(0, 1.1 * max(lasting_speed(trace), 0.1)))
     share = lower.twinx()
-    share.plot(trace.seconds, trace.scale, color="C4", linewidth=0.8, drawstyle="steps-post")
+    share.plot(trace.seconds, trace.scale, color="C4", linewidth=0.8, drawstyle="steps-post", label="allowed")
     share.set(ylim=(0, 1.05))
     share.set_ylabel("allowed share of the velocity limits", color="C4")
-    lower.legend(fontsize=8, loc="upper right")
+    figure.legend(loc="outside upper center", ncols=6, fontsize=8, frameon=False)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=110)
     pyplot.close(figure)

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
+import math
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from std_msgs.msg import String
 
 from rl_core.errors import ArmstackError
+from robot_bridge.auxiliary.bundles import recogniser_bundle
+from robot_bridge.auxiliary.monitoring.rfmamba.config import RFMambaConfig
 from robot_bridge.auxiliary.monitoring.rfmamba.interface import JOINTS
+from robot_bridge.auxiliary.monitoring.rfmamba.transformer import build_network
 from robot_bridge.launch_file import LaunchError, ProcessSpec, read_launch_file
 from robot_bridge.launch_places import find_launch_file
 from robot_bridge.nodes.arm_offer import ArmOffer
 from robot_bridge.nodes.messages import joint_state
 from robot_bridge.nodes.person_messages import keypoint_poses
 from robot_bridge.separation import film
+from robot_bridge.separation.radar_geometry import geometry_of
 from robot_bridge.separation.trace import SeparationTrace
+from sim_envs.sensors.recordings import RadarScene
 from tests.robot_bridge.control.rig import NAMES, PERIOD_S, bench_limits
 from tests.robot_bridge.control.test_separation import MJCF
 from tests.ros_graph import ROOT
@@ -50,9 +60,13 @@ def test_guard_and_radar_are_told_the_same_of_the_distances() -> None:
     assert {"error_m:=0.05", "latency_s:=0.1"} <= set(told(launched("separation")["separation_node"]))
 
 
+def test_the_simulated_radars_windows_are_as_long_as_is_told() -> None:
+    assert "frames:=12" in told(launched("separation", **RADAR, error_m="0.4", latency_s="0.35", frames="12")["simulated_person_node"])
+
+
 def test_no_launch_runs_on_without_a_node_that_it_is_about() -> None:
-    nodes = launched("separation", **RADAR, error_m="0.4", latency_s="0.35")
-    assert set(nodes) == {"arm_node", "separation_node", "simulated_person_node", "human_radar_node", "swing_node"}
+    nodes = launched("separation", **RADAR, error_m="0.4", latency_s="0.35", record="true")
+    assert set(nodes) == {"recorder_node", "arm_node", "separation_node", "simulated_person_node", "human_radar_node", "swing_node"}
     assert all(spec.shutdown_on_exit for spec in nodes.values())
     assert all(spec.shutdown_on_exit for spec in launched("aux", method="demul", bundle="nothing").values())
 
@@ -82,6 +96,106 @@ def test_a_run_in_which_a_node_dies_fails_with_what_the_node_said(
     with pytest.raises(ArmstackError, match=r"human_radar-4 ended before the run did(.|\n)*bundle nope: not there"):
         example.main(tmp_path, seconds=30.0)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture()
+def nothing_starts(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: object, **__: object) -> None:
+        raise AssertionError("started")
+
+    monkeypatch.setattr(example, "Launch", started)
+    monkeypatch.setattr(example, "read_separation", started)
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"seconds": math.nan}, "--seconds: nan, valid: 15 to 86400"),
+        ({"seconds": -1.0}, "--seconds: -1.0, valid: 15"),
+        ({"seconds": 3.0}, "--seconds: 3.0, valid: 15"),
+        ({"limit_m": -1.0}, "limit_m: -1.0, valid"),
+        ({"limit_m": math.nan, "bag": Path("bag")}, "limit_m: nan, valid"),
+        ({"error_m": -1.0}, "error_m: -1.0, valid"),
+        ({"latency_s": math.inf}, "latency_s: inf, valid"),
+        ({"radar_bundle": "nope"}, "nope: no bundle.json"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_before_anything_starts(
+    example: ModuleType, given: dict[str, Any], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArmstackError, match=f"^{re.escape(says)}"):
+        example.main(**given)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("nothing_starts")
+def test_a_file_is_no_folder_for_a_recording(example: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ArmstackError, match="^--out .*file: is a file, valid: a folder"):
+        example.main(tmp_path / "file")
+
+
+def radar_bundle(folder: Path, frames: int, **calibration: float) -> str:
+    """An untrained one, which says of itself how far it is off."""
+    config = RFMambaConfig().override(network={"embedding": 4, "widths": [6, 8], "states": 2, "head": 16}, frames=frames)
+    geometry = dataclasses.replace(geometry_of(RadarScene(), frames), frequencies=tuple(1e9 + 1e7 * np.arange(8)))
+    transmitters, receivers = len(geometry.transmitters), len(geometry.receivers)
+    shape = frames, transmitters * receivers, 8
+    network = build_network(shape, config.network, current=config.current, activities=1)
+    places = {name: torch.tensor(getattr(geometry, name)) for name in ("transmitters", "receivers", "frequencies")}
+    weights = {**network.state_dict(), "antenna_scale": torch.ones(shape[1])}
+    numbers = {"period_s": geometry.period_s, **calibration}
+    return str(recogniser_bundle("rfmamba", config, weights, classes=("walking",), arrays=places, calibration=numbers).save(folder))
+
+
+@pytest.mark.usefixtures("nothing_starts")
+def test_a_radar_is_held_to_its_own_error_before_anything_starts(example: ModuleType, tmp_path: Path) -> None:
+    bundle = radar_bundle(tmp_path / "bundle", 4, distance_error_95_m=0.392)
+    for given, says in [
+        ({}, "--error-m: not given, valid: .*0.40, or more"),
+        ({"error_m": 0.39, "latency_s": 0.2}, "--error-m: 0.39, valid: .*0.40, or more"),
+        ({"error_m": 0.4}, "--latency-s: not given, valid"),
+        ({"error_m": 0.4, "latency_s": 10.0}, "--latency-s: 10.0, valid"),
+    ]:
+        with pytest.raises(ArmstackError, match=f"^{says}"):
+            example.main(tmp_path, radar_bundle=bundle, **given)
+    with pytest.raises(ArmstackError, match="does not say how far its distances are off"):
+        example.main(tmp_path, radar_bundle=radar_bundle(tmp_path / "old", 4), error_m=0.4, latency_s=0.2)
+    other = recogniser_bundle("tempme", RFMambaConfig(), {"w": torch.zeros(1)}, classes=("walking",)).save(tmp_path / "other")
+    with pytest.raises(ArmstackError, match="bundle of method 'tempme'.*valid: method 'rfmamba'"):
+        example.main(tmp_path, radar_bundle=str(other), error_m=0.4, latency_s=0.2)
+
+
+def test_the_simulated_radar_is_told_the_bundles_frames(example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopped(Exception):
+        pass
+
+    def record(out: Path, seconds: float, arguments: dict[str, str]) -> Path:
+        raise Stopped(arguments)
+
+    monkeypatch.setattr(example, "record", record)
+    bundle = radar_bundle(tmp_path / "bundle", 12, distance_error_95_m=0.4)
+    with pytest.raises(Stopped) as stopped:
+        example.main(tmp_path, radar_bundle=bundle, error_m=0.4, latency_s=0.2)
+    (arguments,) = stopped.value.args
+    assert arguments == {
+        "limit_m": "0.5", "error_m": "0.4", "latency_s": "0.2", "radar": "true", "radar_bundle": bundle, "frames": "12",
+    }  # fmt: skip
+
+
+def test_ctrl_c_before_anything_was_recorded_is_no_error_of_a_bag(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(example.Launch, "wait", interrupted)
+    lives = ProcessSpec(name="arm-1", command=("sleep", "60"), shutdown_on_exit=True)
+    monkeypatch.setattr(example, "read_launch_file", lambda file, arguments: (lives,))
+    with pytest.raises(KeyboardInterrupt):
+        example.main(tmp_path)
 
 
 def test_picture_and_film_are_numbered_as_their_bag(example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
