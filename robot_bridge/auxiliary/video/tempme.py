@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from robot_bridge.auxiliary.bundles import recogniser_bundle, recognition_of
 from robot_bridge.auxiliary.protocols import Prediction
 from robot_bridge.auxiliary.recognition.bundled_vlm import vlm_at, vlm_of, with_vlm
 from robot_bridge.auxiliary.run_folder import RunFolder
+from robot_bridge.auxiliary.unfinished import unfinished
 from robot_bridge.auxiliary.video.clip_memory import ClipMemory
 from robot_bridge.auxiliary.video.clips import ClipData
 from robot_bridge.auxiliary.video.encoder import ClipEncoder
@@ -121,7 +121,7 @@ class ClipSearcher:
 
 
 def train(data: ClipData, config: TempMeConfig, run_dir: Path, *, seed: int, say: Say) -> Bundle:
-    """TempMe itself. Whole epochs are kept in `run_dir/training` until all are done; a run that is started again goes on there.
+    """TempMe itself. Whole epochs are kept in `unfinished(run_dir)`; a run that is started again goes on there.
 
     Raises:
         VideoError: clips of more frames than the configuration has, or fewer clips than two.
@@ -184,17 +184,15 @@ def _train(method: str, data: ClipData, config: TempMeConfig, run_dir: Path, *, 
     encoder = ClipEncoder(_towers(vlm), config.schedule, frames=config.frames, rank=config.rank)
     loss = 0.0
     if config.epochs:
-        facts = {"method": method, "config": config.to_dict(), "seed": seed, "data": data.fingerprint(), "model": vlm.identity}
-        unfinished = run_dir / "training"
-        RunFolder(unfinished, facts)
-        tokens, store = clip_tokens(vlm, data, run_dir / "tokens", say), CheckpointStore(unfinished)
+        tokens, store = clip_tokens(vlm, data, run_dir / "tokens", say), CheckpointStore(unfinished(run_dir))
         loss = train_encoder(encoder, tokens, data, config, seed=seed, say=say, store=store)
-        shutil.rmtree(unfinished)
     bundle = recogniser_bundle(
         method,
         config,
         {name: values.detach() for name, values in encoder.state_dict().items()},
         classes=config.watch or _frequent(data),
+    facts = {"method": method, "config": config.to_dict(), "seed": seed, "data": data.fingerprint(), "model": vlm.identity}
+    RunFolder(unfinished(run_dir), facts)
         data_fingerprint=data.fingerprint(),
         metrics={"loss": loss, "trained": float(sum(values.numel() for values in encoder.parameters()))},
     )
