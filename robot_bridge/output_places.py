@@ -10,10 +10,11 @@ from rl_core.errors import ArmstackError
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Raises ArmstackError where `path` is, or lies in, something that is no folder."""
+    """Raises ArmstackError where `path` is, or lies in, something that is no folder, or that nothing can be written into."""
     if path.exists() and not path.is_dir():
         raise ArmstackError(f"{option} {path}: is a file, valid: a folder")
     _check_parents(path, option)
+    _check_written(next((place for place in (path, *path.parents) if place.exists()), path), path, option)
 
 
 def check_file(path: Path, option: str) -> None:
@@ -25,12 +26,7 @@ def check_file(path: Path, option: str) -> None:
     if path.is_dir():
         raise ArmstackError(f"{option} {path}: is a folder, valid: a file to write")
     _check_parents(path, option)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise ArmstackError(f"{option} {path}: nothing can be written into {path.parent}: {error.strerror}") from error
+    _check_written(path.parent, path, option)
 
 
 def check_page(path: Path, option: str) -> None:
@@ -62,3 +58,12 @@ def _check_parents(path: Path, option: str) -> None:
     nearest = next((parent for parent in path.parents if parent.exists()), None)
     if nearest is not None and not nearest.is_dir():
         raise ArmstackError(f"{option} {path}: {nearest} is a file, valid: a folder")
+
+
+def _check_written(folder: Path, path: Path, option: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ArmstackError(f"{option} {path}: nothing can be written into {folder}: {error.strerror}") from error

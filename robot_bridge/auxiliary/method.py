@@ -76,6 +76,7 @@ class AuxiliaryMethod:
         extra: of the distribution, that it needs, several joined by commas; empty for none.
         make_data: function (out, **options) -> figures that makes data to train on.
         read_data: function path -> data.
+        resumes: `train` keeps whole epochs in `unfinished.unfinished(run_dir)`, which the command deletes once the bundle is written.
     """
 
     name: str
@@ -92,6 +93,7 @@ class AuxiliaryMethod:
     extra: str = ""
     make_data: str = "robot_bridge.auxiliary.parts_data:make"
     read_data: str = "robot_bridge.auxiliary.image_files:read_images"
+    resumes: bool = False
 
     @property
     def config_class(self) -> type[Config]:

@@ -9,11 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from rl_core.errors import ArmstackError
 
 ArgumentKind = Literal["text", "texts", "label", "number", "integer", "mapping", "frame", "bytes"]
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A method that reads texts and may not know all of their words; those it does not know are told in the answer, `unknown_words`."""
+
+    def unknown_words(self, texts: Sequence[str]) -> list[str]:
+        """Words of the texts that mean nothing to it."""
+        ...
 
 
 class BadRequest(ArmstackError):
@@ -75,6 +84,13 @@ class Request:
                 raise BadRequest(f"{name}: {value!r}, valid: {', '.join(classes) if kind == 'label' else _WORDS[kind]}")
         named = {"frame": frame, "bytes": payload}
         return {name: value if (find := named.get(kinds[name])) is None else find(value) for name, value in given.items()}
+
+    def texts(self, arguments: Mapping[str, Any]) -> list[str]:
+        """All texts among the arguments that `read` gave."""
+        found = []
+        for name, value in arguments.items():
+            found += {"text": [value], "texts": value}.get(self.arguments[name].kind, [])
+        return found
 
 
 def find_request(table: Mapping[str, Request], op: Any) -> Request:

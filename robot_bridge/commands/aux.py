@@ -25,6 +25,7 @@ from robot_bridge.auxiliary.bundles import fingerprint
 from robot_bridge.auxiliary.image_data import ImageData
 from robot_bridge.auxiliary.method import AuxiliaryMethod
 from robot_bridge.auxiliary.registry import AUXILIARY_METHODS, find_method, load_auxiliary
+from robot_bridge.auxiliary.unfinished import unfinished
 from robot_bridge.commands.output import console, emit_json, figures_table
 from robot_bridge.diagnosis import not_finite
 from robot_bridge.method_arguments import method_arguments
@@ -189,6 +190,8 @@ def _train(method: AuxiliaryMethod, argv: list[str]) -> int:
         raise ArmstackError(f"training of {method.name} ended with NaN or infinity in {names}; nothing was written")
     load_auxiliary(method, bundle)  # a bundle that cannot be loaded is not written
     folder = _save(bundle, arguments.run_dir / "bundle")
+    if method.resumes:
+        shutil.rmtree(unfinished(arguments.run_dir))
     figures = {"bundle": str(folder), "sha256": bundle_sha256(folder), "seconds": time.monotonic() - start, **bundle.metrics}
     figures_table(f"trained {method.name}", figures)
     if arguments.json:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +11,9 @@ import tyro
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from robot_bridge.auxiliary.video.clip_index import ClipIndex, Hit
+from robot_bridge.auxiliary.video.clip_index import ClipIndex, Hit, Taken
 from robot_bridge.auxiliary.video.errors import VideoError
-from robot_bridge.auxiliary.video.hit_film import hit_pictures, write_hit_sheet, write_hit_video
+from robot_bridge.auxiliary.video.hit_film import hit_pictures, when, write_hit_sheet, write_hit_video
 from robot_bridge.auxiliary.video.recordings import find_recordings
 from robot_bridge.auxiliary.video.searcher_bundle import read_searcher, unknown_words
 from robot_bridge.commands.output import console, emit_json
@@ -30,7 +29,7 @@ class Arguments:
     """Find clips in a folder of recordings by what happens in them (TempMe, arXiv 2409.01156).
 
     Bags are searched by their image topics, datasets by their image channels. What was looked at once is kept in the index; new and
-    changed recordings are added to it. What cannot be read is named, and the status is 1 then.
+    changed recordings are added to it. What cannot be read, or not to its end, is named each time, and the status is 1 then.
 
     Example: armstack find "the gripper drops the red can" recordings --bundle runs/tempme/bundle --video found.mp4
     """
@@ -68,45 +67,69 @@ def main(argv: list[str]) -> int:
         if unknown := unknown_words(searcher, arguments.text):
             console.print(unknown)
         index = ClipIndex(arguments.index, searcher, sha256, frames=searcher.config.frames, fps=arguments.fps or searcher.config.fps)
-        added, unreadable = fill(index, recordings)
-    if unreadable and not len(index):
-        raise VideoError(f"no clips: {len(unreadable)} of {len(recordings)} recordings cannot be read, and the others have no pictures")
+        filled = fill(index, recordings)
+    faulty = [*filled.unreadable, *filled.damaged]
+    if faulty and not len(index):
+        raise VideoError(f"no clips: {len(faulty)} of {len(recordings)} recordings cannot be read whole, and the others have no pictures")
     hits = index.find(arguments.text, arguments.top)
     console.print(_table(arguments.text, hits))
     wanted = [(file, write) for file, write in ((arguments.video, write_hit_video), (arguments.sheet, write_hit_sheet)) if file is not None]
     pictures = hit_pictures(hits) if wanted else []
     for file, write in wanted:
         console.print(f"wrote {write(hits, pictures, file)}")
-    if unreadable:
-        console.print(f"not searched, as they cannot be read: {', '.join(map(str, unreadable))}")
+    for says, places in (("not searched, as they cannot be read", filled.unreadable), ("searched in part", filled.damaged)):
+        if places:
+            console.print(f"{says}: {', '.join(map(str, places))}")
     if arguments.json:
         rows = [{"file": str(hit.source), **{name: getattr(hit, name) for name in _FIELDS}} for hit in hits]
-        figures = {"recordings": len(recordings), "unreadable": list(map(str, unreadable)), "clips": len(index), "clips_added": added}
+        named = {name: list(map(str, getattr(filled, name))) for name in ("unreadable", "damaged", "unsearched")}
+        figures = {"recordings": len(recordings), **named, "clips": len(index), "clips_added": filled.added}
         emit_json({"text": arguments.text, **figures, "hits": rows})
-    return 1 if unreadable else 0
+    return 1 if faulty else 0
 
 
-def fill(index: ClipIndex, recordings: list[Path]) -> tuple[int, list[Path]]:
-    """Takes the recordings in, with a bar; gives how many clips were worked out, and which recordings cannot be read."""
-    added, unreadable = 0, []
+@dataclass(kw_only=True)
+class Filled:
+    """What came of the recordings.
+
+    Attributes:
+        added: clips that were worked out now.
+        unreadable: recordings of which nothing can be read.
+        damaged: those of which a part can be read.
+        unsearched: lines about topics of a kind that is not searched.
+    """
+
+    added: int = 0
+    unreadable: list[Path] = field(default_factory=list)
+    damaged: list[Path] = field(default_factory=list)
+    unsearched: list[str] = field(default_factory=list)
+
+
+def fill(index: ClipIndex, recordings: list[Path]) -> Filled:
+    """Takes the recordings in, with a bar; says what of them cannot be read, or is not searched."""
+    filled = Filled()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("looking at recordings", total=len(recordings))
 
-        def done(recording: Path, clips: int, new: bool) -> None:
-            nonlocal added
-            added += clips if new else 0
+        def done(recording: Path, taken: Taken) -> None:
+            filled.added += taken.clips if taken.new else 0
+            filled.damaged += [recording] if taken.damage else []
+            unsearched = [f"{recording}: {line}" for line in taken.unsearched]
+            filled.unsearched += unsearched
             progress.advance(bar)
-            if not clips:
+            for line in [*(f"{recording}: {line}; the rest is searched" for line in taken.damage), *unsearched]:
+                progress.console.print(line)
+            if not (taken.clips or taken.damage or taken.unsearched):
                 progress.console.print(f"{recording}: no pictures")
 
         def failed(recording: Path, error: str) -> None:
-            unreadable.append(recording)
+            filled.unreadable.append(recording)
             progress.advance(bar)
             progress.console.print(error)
 
         index.add(recordings, done, failed)
-    return added, unreadable
+    return filled
 
 
 def _check(arguments: Arguments) -> None:
@@ -136,12 +159,5 @@ def _table(text: str, hits: list[Hit]) -> Table:
     for hit in hits:
         seconds = (hit.end_ns - hit.start_ns) * 1e-9
         where = " ".join(filter(None, (str(hit.source), hit.episode, hit.camera)))
-        table.add_row(f"{hit.score:.3f}", _when(hit.start_ns), f"{seconds:.1f}", where)
+        table.add_row(f"{hit.score:.3f}", when(hit.start_ns), f"{seconds:.1f}", where)
     return table
-
-
-def _when(stamp_ns: int) -> str:
-    """A stamp as a date, or as seconds where it is none (simulated time)."""
-    if stamp_ns < 10**17:  # before 1973
-        return f"{stamp_ns * 1e-9:.2f} s"
-    return datetime.fromtimestamp(stamp_ns * 1e-9, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-4]

@@ -14,7 +14,7 @@ from std_msgs.msg import UInt8MultiArray
 from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.method import AuxiliaryMethod
 from robot_bridge.auxiliary.payloads import PayloadStore, to_json
-from robot_bridge.auxiliary.requests import find_request
+from robot_bridge.auxiliary.requests import Reader, Request, find_request
 from robot_bridge.nodes.auxiliary_messages import byte_message
 from robot_bridge.nodes.auxiliary_worker import AuxiliaryWorker, Busy
 from robot_bridge.nodes.json_requests import JsonServer, RequestError
@@ -60,15 +60,17 @@ class AuxiliaryRequests:
         try:
             operation = find_request(self._method.asked, request.get("op"))
             given = {name: value for name, value in request.items() if name not in ("id", "op")}
-            worker.ask(lambda: self._do(worker, request["op"], operation.read, given, reply))
+            worker.ask(lambda: self._do(worker, request["op"], operation, given, reply))
         except (ArmstackError, Busy) as error:
             raise RequestError(str(error)) from error
 
-    def _do(self, worker: AuxiliaryWorker, op: str, read: Callable[..., dict[str, Any]], given: Mapping[str, Any], reply: Reply) -> None:
+    def _do(self, worker: AuxiliaryWorker, op: str, operation: Request, given: Mapping[str, Any], reply: Reply) -> None:
         try:
             classes = getattr(worker.loaded, "classes", ())
-            arguments = read(given, classes=classes, frame=worker.frames.get, payload=self._payloads.get)
+            arguments = operation.read(given, classes=classes, frame=worker.frames.get, payload=self._payloads.get)
             answer = self._told(getattr(worker.loaded, op)(**arguments))
+            if isinstance(worker.loaded, Reader) and (unknown := worker.loaded.unknown_words(operation.texts(arguments))):
+                answer["unknown_words"] = unknown
             to_json(answer)
         except ArmstackError as error:
             reply({"ok": False, "error": str(error)})

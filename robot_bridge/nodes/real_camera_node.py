@@ -30,11 +30,13 @@ from robot_bridge.nodes.spin import Failure, NodeError, run
 
 _CHECK_S = 0.05
 _FROZEN_S = 1.0
+_MAX_AGE_S, _PERIODS = 0.1, 2.5
 
 
 class RealCameraNode(Node):
     """Parameters: `source` (v4l2, realsense, topic, file) and its settings, `camera` (its name), `width`, `height` of the pictures to
-    publish (0: as they come), `rate_hz`, `max_age_s` (an older picture is stale), `calibration` (file of `armstack calibrate-camera`).
+    publish (0: as they come), `rate_hz`, `max_age_s` (an older picture is stale; 0: 0.1 s, or two and a half periods at 10 pictures a
+    second and fewer), `calibration` (file of `armstack calibrate-camera`).
 
     Args:
         make_camera: makes the camera instead of `source` (tests put a blocking one here).
@@ -47,13 +49,16 @@ class RealCameraNode(Node):
         self._name = str(self.declare_parameter("camera", "front").value)
         self._size = int(self.declare_parameter("width", 0).value or 0), int(self.declare_parameter("height", 0).value or 0)
         rate_hz = float(self.declare_parameter("rate_hz", 30.0).value or 0.0)
-        self._max_age_s = float(self.declare_parameter("max_age_s", 0.1).value or 0.0)
+        max_age_s = float(self.declare_parameter("max_age_s", 0.0).value or 0.0)
         if min(self._size) < 0 or (0 in self._size and self._size != (0, 0)):
             raise NodeError(f"parameters width, height: {self._size}, valid: both 0 (as they come), or both above 0")
         if not 0 < rate_hz < 1000:
             raise NodeError(f"parameter rate_hz: {rate_hz}, valid: above 0, below 1000")
+        self._max_age_s = max_age_s or (_MAX_AGE_S if 1.0 / rate_hz < _MAX_AGE_S else _PERIODS / rate_hz)
         if not self._max_age_s > 1.0 / rate_hz:
-            raise NodeError(f"parameter max_age_s: {self._max_age_s}, valid: above the camera's period, {1.0 / rate_hz:.3g} s")
+            raise NodeError(
+                f"parameter max_age_s: {max_age_s}, valid: above the camera's period, {1.0 / rate_hz:.3g} s, or 0 for the usual"
+            )
         noisy = True
         try:
             self._stored = self._calibration()

@@ -60,5 +60,6 @@ ROWS: tuple[AuxiliaryMethod, ...] = (
         needs=("radar", "dataset"),
         make_data="robot_bridge.auxiliary.monitoring.rfmamba.echo_data:make",
         read_data="robot_bridge.auxiliary.monitoring.rfmamba.echoes:read_recordings",
+        resumes=True,
     ),
 )

@@ -33,6 +33,7 @@ def _clip_search(name: str, summary: str, *, train: str, paper: str) -> Auxiliar
         extra="vlm",
         make_data=f"{place}.clip_data:make",
         read_data=f"{place}.recorded_clips:read_clips",
+        resumes=True,
     )
 
 

@@ -1,6 +1,7 @@
 """ClipIndex: the clips of recordings as vectors, worked out once and kept on disk.
 
-    FOLDER/<sha256 of bundle, recording and rate>.npz     vectors (n, d) float32, start_ns, end_ns (n,), episodes and cameras (n,) text
+    FOLDER/<sha256 of bundle, recording and rate>.npz     vectors (n, d) float32, start_ns, end_ns (n,), episodes and cameras (n,) text;
+                                                          damage and unsearched (lines of text), see `film.Unread`
     FOLDER/known.json                                     recording -> what its files looked like, and their sha256
 
 An entry belongs to the bytes of a recording and of the bundle: a file that changed, and another bundle, have entries of their own. The
@@ -23,11 +24,13 @@ from numpy.typing import NDArray
 from rl_core.data.atomic import remove_stale_parts, write_atomically
 from rl_core.errors import ArmstackError
 from robot_bridge.auxiliary.video.errors import VideoError
+from robot_bridge.auxiliary.video.film import Unread
 from robot_bridge.auxiliary.video.ranking import best
-from robot_bridge.auxiliary.video.recordings import content_hash, files_of, films
+from robot_bridge.auxiliary.video.recordings import content_hash, files_of, films, is_bag
 from robot_bridge.auxiliary.video.windows import clip_of, windows
 
 KNOWN = "known.json"
+_CLIPS, _LINES = ("vectors", "start_ns", "end_ns", "episodes", "cameras"), ("damage", "unsearched")
 _OVERSAMPLED = 4
 """Of a bag, so many more pictures a second are read than a clip takes: a short film becomes one clip of more of them."""
 Arrays = dict[str, NDArray[Any]]
@@ -65,6 +68,23 @@ class Hit:
     score: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What became of a recording.
+
+    Attributes:
+        clips: of it.
+        new: whether they were worked out now.
+        damage: what of it could not be read, a line each; the clips are of the rest.
+        unsearched: topics of a kind that is not searched, a line each.
+    """
+
+    clips: int
+    new: bool
+    damage: tuple[str, ...]
+    unsearched: tuple[str, ...]
+
+
 class ClipIndex:
     """Vectors of recordings under one bundle.
 
@@ -90,15 +110,15 @@ class ClipIndex:
     def add(
         self,
         recordings: Sequence[Path],
-        done: Callable[[Path, int, bool], None] = lambda recording, clips, new: None,
-        failed: Callable[[Path, str], None] = lambda recording, error: None,
+        done: Callable[[Path, Taken], None],
+        failed: Callable[[Path, str], None],
     ) -> None:
         """Takes recordings in; what is known is read from disk. One that cannot be read is left out.
 
         Args:
             recordings: of `recordings.find_recordings`.
-            done: told each recording that was taken in, its clips and whether they were worked out now.
-            failed: told each that could not be read, and why.
+            done: told each recording that was taken in, now and at every later time.
+            failed: told each of which nothing could be read, and why.
         """
         for recording in recordings:
             try:
@@ -116,7 +136,8 @@ class ClipIndex:
             if len(arrays["vectors"]):
                 self._sources.append(recording)
                 self._arrays.append(arrays)
-            done(recording, len(arrays["vectors"]), new)
+            damage, unsearched = (tuple(map(str, arrays[name])) for name in _LINES)
+            done(recording, Taken(clips=len(arrays["vectors"]), new=new, damage=damage, unsearched=unsearched))
 
     def find(self, text: str, top: int) -> list[Hit]:
         """The `top` clips that the sentence fits best, best first.
@@ -145,7 +166,8 @@ class ClipIndex:
 
     def _work_out(self, recording: Path) -> Arrays:
         found: list[tuple[NDArray[np.float32], int, int, str, str]] = []
-        for film in films(recording, round(1e9 / (self._fps * _OVERSAMPLED))):
+        unread = Unread()
+        for film in films(recording, round(1e9 / (self._fps * _OVERSAMPLED)), unread):
             for window in windows(film.stamps_ns, frames=self._frames, fps=self._fps):
                 ends = int(film.stamps_ns[window.rows[0]]), int(film.stamps_ns[window.rows[-1]])
                 found.append((self._searcher.clip_vector(clip_of(film, window)), *ends, film.episode, film.camera))
@@ -154,10 +176,12 @@ class ClipIndex:
             "vectors": np.stack(vectors) if vectors else np.zeros((0, 1), np.float32),
             "start_ns": np.array(starts, np.int64), "end_ns": np.array(ends_ns, np.int64),
             "episodes": np.array(episodes, np.str_), "cameras": np.array(cameras, np.str_),
+            **{name: np.array(getattr(unread, name), np.str_) for name in _LINES},
         }  # fmt: skip
 
     def _key(self, recording: Path) -> str:
-        facts = [self._bundle, self._content(recording), self._frames, self._fps]
+        # Equal bytes may be read in two ways: what is empty has the format of its name.
+        facts = [self._bundle, self._content(recording), is_bag(recording), self._frames, self._fps]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def _content(self, recording: Path) -> str:
@@ -186,10 +210,9 @@ def _read_known(file: Path) -> dict[str, Any]:
 
 def _read(file: Path) -> Arrays | None:
     """An entry; None where there is none, or a damaged one."""
-    names = ("vectors", "start_ns", "end_ns", "episodes", "cameras")
     try:
         with np.load(file, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in names}
+            found = {name: arrays[name] for name in (*_CLIPS, *_LINES)}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
         return None
-    return found if len({len(values) for values in found.values()}) == 1 else None
+    return found if len({len(found[name]) for name in _CLIPS}) == 1 else None

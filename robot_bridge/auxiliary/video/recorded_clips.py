@@ -10,7 +10,8 @@ from PIL import Image, ImageOps
 
 from robot_bridge.auxiliary.video.clips import HEADER, ClipData, read_shards
 from robot_bridge.auxiliary.video.errors import VideoError
-from robot_bridge.auxiliary.video.recordings import Film, films, find_recordings
+from robot_bridge.auxiliary.video.film import Film
+from robot_bridge.auxiliary.video.recordings import films, find_recordings
 from robot_bridge.auxiliary.video.windows import clip_of, windows
 
 FRAMES, SIDE = 12, 128

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rl_core.bundle import bundle_sha256
 from robot_bridge.auxiliary.bundle_folders import read_bundle
@@ -22,8 +23,13 @@ def read_searcher(folder: Path) -> tuple[ClipSearcher, str]:
 
 
 def unknown_words(searcher: ClipSearcher, text: str) -> str:
-    """Which words of the text the model has never seen, and which it knows; empty where it knows all."""
-    words = getattr(searcher.vlm, "words", None)  # CLIP knows all words
-    if words is None or not (unknown := words.unknown([text])):
+    """Which words of the text the model has never seen, and which it knows; empty where it knows all.
+
+    Raises:
+        VLMError: a text that is too long.
+    """
+    searcher.text_vector(text)  # refuses it now, and not after hours of looking at recordings
+    if not (unknown := searcher.unknown_words([text])):
         return ""
-    return f"words that the model does not know: {', '.join(unknown)}; it knows: {' '.join(words.vocabulary)}"
+    small: Any = searcher.vlm  # a CLIP knows all words
+    return f"words that the model does not know: {', '.join(unknown)}; it knows: {' '.join(small.words.vocabulary)}"

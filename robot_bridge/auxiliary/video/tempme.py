@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from robot_bridge.auxiliary.bundles import recogniser_bundle, recognition_of
 from robot_bridge.auxiliary.protocols import Prediction
 from robot_bridge.auxiliary.recognition.bundled_vlm import vlm_at, vlm_of, with_vlm
 from robot_bridge.auxiliary.run_folder import RunFolder
+from robot_bridge.auxiliary.unfinished import unfinished
 from robot_bridge.auxiliary.video.clip_memory import ClipMemory
 from robot_bridge.auxiliary.video.clips import ClipData
 from robot_bridge.auxiliary.video.encoder import ClipEncoder
@@ -30,12 +30,12 @@ from robot_bridge.auxiliary.video.schedule import PLAIN, matched_per_frame, mult
 from robot_bridge.auxiliary.video.tempme_config import TempMeConfig
 from robot_bridge.auxiliary.video.training import Say, clip_tokens, encode_clips, train_encoder
 from robot_bridge.auxiliary.vlm.backbone import Backbone
-from robot_bridge.auxiliary.vlm.interface import VLM
+from robot_bridge.auxiliary.vlm.interface import VLM, VLMError
 from robot_bridge.auxiliary.vlm.towers import Towers
 
 _WATCHED = 16
 """Sentences of the training data that a camera's frames are scored on where none are named."""
-_TIMED = 8
+_TIMED, _QUOTED = 8, 60
 
 
 class ClipSearcher:
@@ -97,10 +97,23 @@ class ClipSearcher:
         self.memory.clear()
         return {"clips": len(self.memory)}
 
+    def unknown_words(self, texts: Sequence[str]) -> list[str]:
+        """See `requests.Reader`; of a CLIP, which knows all words, none."""
+        words = getattr(self.vlm, "words", None)
+        return [] if words is None else words.unknown(texts)
+
     def text_vector(self, text: str) -> NDArray[np.float32]:
-        """Unit vector (d,) of a sentence."""
-        with torch.no_grad():
-            return self.encoder.encode_text([text])[0].numpy()
+        """Unit vector (d,) of a sentence.
+
+        Raises:
+            VLMError: a sentence that is too long; quotes how it begins.
+        """
+        try:
+            with torch.no_grad():
+                return self.encoder.encode_text([text])[0].numpy()
+        except VLMError as error:
+            begins = text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+            raise VLMError(str(error).replace(repr(text), repr(begins))) from error
 
     def clip_vector(self, frames: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Unit vector (d,) of a clip (F, H, W, 3)."""
@@ -121,7 +134,7 @@ class ClipSearcher:
 
 
 def train(data: ClipData, config: TempMeConfig, run_dir: Path, *, seed: int, say: Say) -> Bundle:
-    """TempMe itself. Whole epochs are kept in `run_dir/training` until all are done; a run that is started again goes on there.
+    """TempMe itself. Whole epochs are kept in `unfinished(run_dir)`; a run that is started again goes on there.
 
     Raises:
         VideoError: clips of more frames than the configuration has, or fewer clips than two.
@@ -182,14 +195,12 @@ def _train(method: str, data: ClipData, config: TempMeConfig, run_dir: Path, *, 
     vlm = vlm_at(config.vlm)
     torch.manual_seed(seed)
     encoder = ClipEncoder(_towers(vlm), config.schedule, frames=config.frames, rank=config.rank)
+    facts = {"method": method, "config": config.to_dict(), "seed": seed, "data": data.fingerprint(), "model": vlm.identity}
+    RunFolder(unfinished(run_dir), facts)
     loss = 0.0
     if config.epochs:
-        facts = {"method": method, "config": config.to_dict(), "seed": seed, "data": data.fingerprint(), "model": vlm.identity}
-        unfinished = run_dir / "training"
-        RunFolder(unfinished, facts)
-        tokens, store = clip_tokens(vlm, data, run_dir / "tokens", say), CheckpointStore(unfinished)
+        tokens, store = clip_tokens(vlm, data, run_dir / "tokens", say), CheckpointStore(unfinished(run_dir))
         loss = train_encoder(encoder, tokens, data, config, seed=seed, say=say, store=store)
-        shutil.rmtree(unfinished)
     bundle = recogniser_bundle(
         method,
         config,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_bridge.auxiliary.video.recordings import Film
+from robot_bridge.auxiliary.video.film import Film
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,14 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rl_core.bundle import Bundle
 from robot_bridge.auxiliary.bundles import fingerprint
 from robot_bridge.auxiliary.registry import AUXILIARY_METHODS
+from robot_bridge.auxiliary.unfinished import unfinished
 from robot_bridge.commands.output import console
 from tests.robot_bridge.auxiliary import fakes
 from tests.robot_bridge.auxiliary.fakes import BRIGHTNESS, HERE, small_bundle
@@ -50,6 +52,29 @@ def test_from_data_to_figures(cli: Cli, tmp_path: Path) -> None:
     fakes.make(tmp_path / "more", say=lambda text: None)
     apart = cli("aux", "eval", "brightness", "--bundle", run / "bundle", "--data", tmp_path / "more/test")
     assert apart.status == 0 and "was trained on" not in " ".join(apart.err.split())
+
+
+def test_what_a_training_keeps_is_deleted_behind_its_bundle(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(AUXILIARY_METHODS[name].resumes for name in ("tempme", "video-lora", "video-tome", "rfmamba"))
+    fakes.make(tmp_path / "data", say=lambda text: None)
+    monkeypatch.setitem(AUXILIARY_METHODS, "brightness", replace(BRIGHTNESS, resumes=True))
+    run, real = tmp_path / "run", fakes.train
+
+    def train(data: object, config: object, run_dir: Path, **options: Any) -> Bundle:
+        unfinished(run_dir).mkdir(exist_ok=True)
+        return real(data, config, run_dir, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fakes, "train", train)
+    command = ("aux", "train", "brightness", "--data", tmp_path / "data/train", "--run-dir", run)
+    with monkeypatch.context() as patch:
+        patch.setattr(Bundle, "save", stopped)
+        assert cli(*command).status == 130
+    assert unfinished(run).is_dir() and not (run / "bundle").exists()
+    assert cli(*command).status == 0 and not unfinished(run).exists() and (run / "bundle").is_dir()
+
+
+def stopped(*arguments: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_the_list_is_the_registry(cli: Cli) -> None:

@@ -191,6 +191,25 @@ def test_the_launch_file_hands_texts_and_numbers_on_as_such() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rate_hz", "given", "max_age_s"), [(30.0, 0.0, 0.1), (11.0, 0.0, 0.1), (10.0, 0.0, 0.25), (2.0, 0.0, 1.25), (30.0, 0.4, 0.4)]
+)
+def test_a_slow_camera_may_have_older_pictures(graph: Graph, rate_hz: float, given: float, max_age_s: float) -> None:
+    contracts = graph.collect(String, "camera/front/contract", LATCHED)
+    with camera_node(lambda: ScriptedCamera(_pictures), rate_hz=rate_hz, max_age_s=given):
+        assert channel_from_json(contracts.wait().data).max_age_s == pytest.approx(max_age_s)
+
+
+@pytest.mark.parametrize(("name", "given"), [("camera", {}), ("aux", {"method": "tempme", "bundle": "bundle"})])
+def test_two_pictures_a_second_are_launched(graph: Graph, tmp_path: Path, name: str, given: dict[str, str]) -> None:
+    file = video(tmp_path / "red.avi", (250, 0, 0))
+    specs = read_launch_file(find_launch_file(name), {**given, "rate_hz": "2", "source": "file", "file": str(file)})
+    (command,) = (spec.command for spec in specs if "real_camera_node" in spec.command)
+    process = graph.process("robot_bridge.nodes", *command[command.index("real_camera_node") :])
+    process.wait_line("camera front ready")
+    assert process.end() == 0
+
+
+@pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"source": "webcam"}, "sources: v4l2, realsense, topic, file"),
@@ -199,6 +218,7 @@ def test_the_launch_file_hands_texts_and_numbers_on_as_such() -> None:
         ({"source": "v4l2"}, "valid: one of the two"),
         ({"source": "topic", "topic": "camera/front/image_raw"}, "is what this node publishes"),
         ({"source": "file", "file": "a", "max_age_s": 0.01}, "max_age_s: 0.01, valid: above the camera's period"),
+        ({"source": "file", "file": "a", "max_age_s": -0.5}, "max_age_s: -0.5, valid: above the camera's period"),
         ({"source": "file", "file": "a", "width": 64}, "valid: both 0"),
         ({"source": "file", "file": "a", "rate_hz": 0.0}, "rate_hz: 0.0"),
         ({"source": "file", "file": "a", "calibration": "/nosuch.json"}, "/nosuch.json: No such file"),

@@ -19,7 +19,7 @@ from robot_bridge import output_places
 from robot_bridge.cli import main
 from robot_bridge.collection import make_world
 from robot_bridge.judged_world import JudgedWorld, WorldFault
-from robot_bridge.output_places import check_file
+from robot_bridge.output_places import check_file, check_folder
 from sim_envs.arm import rendering
 from sim_envs.arm.world import ArmWorld, SimulationFault
 from tests.robot_bridge.command_line import PLAN, TINY_BC, Cli, Outcome
@@ -246,6 +246,8 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(output_places.tempfile, "TemporaryFile", refuse)  # the tests may run as root, who may write anywhere
     with pytest.raises(ArmstackError, match=r"--video .*v.mp4: nothing can be written into .*new: Permission denied"):
         check_file(tmp_path / "new" / "v.mp4", "--video")
+    with pytest.raises(ArmstackError, match=r"--index .*a/b: nothing can be written into .*new: Permission denied"):
+        check_folder(tmp_path / "new" / "a" / "b", "--index")
 
 
 def test_collect_names_a_damaged_episode_and_records_it_anew_once_deleted(cli: Cli, broken: Broken) -> None:

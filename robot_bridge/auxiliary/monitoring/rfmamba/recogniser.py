@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from robot_bridge.auxiliary.monitoring.rfmamba.learning import Say, fit, new_net
 from robot_bridge.auxiliary.monitoring.rfmamba.network import Outputs, RadarNetwork
 from robot_bridge.auxiliary.protocols import Prediction
 from robot_bridge.auxiliary.run_folder import RunFolder
+from robot_bridge.auxiliary.unfinished import unfinished
 
 _SCALE = "antenna_scale"
 _ERROR = "distance_error_95_m"
@@ -112,7 +112,7 @@ class RadarRecogniser:
 def train(data: Recordings, config: RFMambaConfig, run_dir: Path, *, seed: int, say: Say) -> Bundle:
     """Trains on the windows of most people, see `learning.fit`; what the rest say of it is the bundle's metrics.
 
-    Whole epochs are kept in `run_dir/training` until all are done; a run that is started again goes on there.
+    Whole epochs are kept in `unfinished(run_dir)`; a run that is started again goes on there.
 
     Raises:
         RadarError: recordings of one person alone, or shorter than a window.
@@ -122,10 +122,9 @@ def train(data: Recordings, config: RFMambaConfig, run_dir: Path, *, seed: int, 
     windows = seen.windows(config.frames, config.current)
     say(f"{len(windows)} windows of {config.frames} frames, {len(np.unique(seen.people))} people; {len(np.unique(held.people))} held out")
     network = new_network(windows, config, seed)
-    unfinished, data_hash = run_dir / "training", fingerprint(data)
-    RunFolder(unfinished, {"config": config.to_dict(), "seed": seed, "data": data_hash})
-    scale = fit(network, windows, config, seed=seed, say=say, store=CheckpointStore(unfinished))
-    shutil.rmtree(unfinished)
+    kept, data_hash = unfinished(run_dir), fingerprint(data)
+    RunFolder(kept, {"config": config.to_dict(), "seed": seed, "data": data_hash})
+    scale = fit(network, windows, config, seed=seed, say=say, store=CheckpointStore(kept))
     # Times would give equal runs bundles that differ.
     judged = evaluate(RadarRecogniser(network, scale, windows.geometry, data.activities, config.current), held)
     figures = {name: value for name, value in judged.items() if name not in ("ms_per_window", "latency_s")}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from mcap.reader import make_reader
+from mcap.writer import Writer as McapWriter
 from numpy.typing import NDArray
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
@@ -49,16 +54,41 @@ def dataset(*turns: tuple[str, str], **more: object) -> Dataset:
 
 def write_image_bag(folder: Path, pictures: NDArray[np.uint8], start_ns: int, *, encoding: str = "bgr8") -> Path:
     """A rosbag2 folder with the pictures on `/camera/front/image_raw`, `PERIOD_NS` apart."""
+    sent = [(encoding, np.ascontiguousarray(picture[..., ::-1] if encoding == "bgr8" else picture)) for picture in pictures]
+    return write_bag(folder, {"/camera/front/image_raw": sent}, start_ns)
+
+
+def write_bag(folder: Path, topics: Mapping[str, Sequence[tuple[str, NDArray[Any] | bytes]]], start_ns: int) -> Path:
+    """A rosbag2 folder: on each topic its pictures, `PERIOD_NS` apart, an Image of an array (H, W, ...), a CompressedImage of bytes."""
     store = get_typestore(Stores.ROS2_KILTED)
-    image, header, time = (store.types[name] for name in ("sensor_msgs/msg/Image", "std_msgs/msg/Header", "builtin_interfaces/msg/Time"))
+    types: Any = store.types
     with Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        topic = writer.add_connection("/camera/front/image_raw", "sensor_msgs/msg/Image", typestore=store)
-        for index, picture in enumerate(pictures):
-            stamp = start_ns + index * PERIOD_NS
-            data = np.ascontiguousarray(picture[..., ::-1] if encoding == "bgr8" else picture).reshape(-1)
-            message = image(  # type: ignore[operator]
-                header=header(stamp=time(sec=stamp // 10**9, nanosec=stamp % 10**9), frame_id="camera"),  # type: ignore[operator]
-                height=SIDE, width=SIDE, encoding=encoding, is_bigendian=0, step=3 * SIDE, data=data,
-            )  # fmt: skip
-            writer.write(topic, stamp, store.serialize_cdr(message, "sensor_msgs/msg/Image"))
+        for name, pictures in topics.items():
+            kind = f"sensor_msgs/msg/{'CompressedImage' if isinstance(pictures[0][1], bytes) else 'Image'}"
+            topic = writer.add_connection(name, kind, typestore=store)
+            for index, (says, picture) in enumerate(pictures):
+                stamp = start_ns + index * PERIOD_NS
+                time = types["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9)
+                header = types["std_msgs/msg/Header"](stamp=time, frame_id="camera")
+                if isinstance(picture, bytes):
+                    message = types[kind](header=header, format=says, data=np.frombuffer(picture, np.uint8))
+                else:
+                    data = np.frombuffer(picture.tobytes(), np.uint8)
+                    size = {"height": picture.shape[0], "width": picture.shape[1], "step": len(data) // picture.shape[0]}
+                    message = types[kind](header=header, encoding=says, is_bigendian=0, data=data, **size)
+                writer.write(topic, stamp, store.serialize_cdr(message, kind))
     return folder
+
+
+def cut_in_half(bag: Path, file: Path) -> None:
+    """The MCAP file of a folder, but as a recorder leaves it that was killed: a chunk a picture, and the second half is missing."""
+    target = io.BytesIO()
+    writer = McapWriter(target, chunk_size=1)
+    writer.start()
+    with open(next(bag.glob("*.mcap")), "rb") as source:
+        for schema, channel, message in make_reader(source).iter_messages():
+            kind = writer.register_schema(schema.name, schema.encoding, schema.data) if schema else 0
+            topic = writer.register_channel(channel.topic, channel.message_encoding, kind)
+            writer.add_message(topic, message.log_time, message.data, message.publish_time)
+    writer.finish()
+    file.write_bytes(target.getvalue()[: target.tell() // 2])

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from types import SimpleNamespace
 
+import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
+from rl_core.data.episode import DatasetError
 from rl_core.data.formats import write_dataset
 from robot_bridge.auxiliary.video.errors import VideoError
+from robot_bridge.auxiliary.video.film import Unread
+from robot_bridge.auxiliary.video.pictures import pixels
 from robot_bridge.auxiliary.video.recorded_clips import FRAMES, read_clips
 from robot_bridge.auxiliary.video.recordings import content_hash, films, find_recordings
 from robot_bridge.auxiliary.video.windows import windows
 from tests.robot_bridge.auxiliary.video.colour_clips import film
-from tests.robot_bridge.auxiliary.video.recorded import PERIOD_NS, dataset, write_image_bag
+from tests.robot_bridge.auxiliary.video.recorded import PERIOD_NS, cut_in_half, dataset, write_bag, write_image_bag
 
 SECOND = 1_000_000_000
 
@@ -73,6 +80,81 @@ def test_nothing_to_read_says_what_would_be(tmp_path: Path) -> None:
         find_recordings(tmp_path / "none")
     with pytest.raises(VideoError, match=r"no recordings; valid: bags or datasets \(.*lerobot"):
         find_recordings(tmp_path)
+
+
+def test_colours_of_bayer_and_yuv_are_read() -> None:
+    for pattern, (red, blue) in {"rggb": (0, 3), "bggr": (3, 0), "gbrg": (2, 1), "grbg": (1, 2)}.items():
+        cell = np.full(4, 60, np.uint8)
+        cell[[red, blue]] = 200, 10
+        mosaic = np.tile(cell.reshape(2, 2), (3, 4))
+        found = pixels(SimpleNamespace(encoding=f"bayer_{pattern}8", height=6, width=8, step=8, data=mosaic.ravel()), "here")
+        assert found is not None and found.shape == (3, 4, 3) and (found == (200, 60, 10)).all()
+    packed = np.random.default_rng(0).integers(30, 220, (4, 6, 2)).astype(np.uint8)
+    for encoding, code in {"yuv422": cv2.COLOR_YUV2RGB_UYVY, "yuv422_yuy2": cv2.COLOR_YUV2RGB_YUYV}.items():
+        padded = np.pad(packed.reshape(4, 12), ((0, 0), (0, 5)))
+        found = pixels(SimpleNamespace(encoding=encoding, height=4, width=6, step=17, data=padded.ravel()), "here")
+        assert found is not None and np.abs(found.astype(int) - cv2.cvtColor(packed, code)).max() <= 2
+
+
+def test_topics_that_are_not_searched_and_pictures_that_are_damaged_are_named(tmp_path: Path) -> None:
+    grey = np.full((24, 24), 100, np.uint8)
+    jpeg, png = io.BytesIO(), io.BytesIO()
+    Image.fromarray(grey).save(jpeg, "JPEG")
+    Image.fromarray(grey.astype(np.uint16)).save(png, "PNG")
+    topics = {
+        "/bayer": [("bayer_rggb8", grey)] * 2,
+        "/depth": [("16UC1", grey.astype(np.uint16))] * 2,
+        "/metres": [("32FC1", grey.astype(np.float32))] * 2,
+        "/small/compressed": [("jpeg", jpeg.getvalue()), ("jpeg", jpeg.getvalue()[:60]), ("jpeg", b"none")],
+        "/depth/compressed": [("16UC1; png compressed ", png.getvalue())],
+        "/depth/compressedDepth": [("16UC1; compressedDepth png", b"twelve bytes" + png.getvalue())],
+        "/short": [("mono8", grey), ("yuv422", grey)],
+    }
+    unread = Unread()
+    found = {film.camera: len(film.frames) for film in films(write_bag(tmp_path / "bag", topics, SECOND), 0, unread)}
+    assert found == {"/bayer": 2, "/small/compressed": 1, "/short": 1}
+    assert unread.unsearched == [
+        "topic /depth: encoding 16UC1 is not searched",
+        "topic /metres: encoding 32FC1 is not searched",
+        "topic /depth/compressed: format 16UC1; png compressed  is not searched",
+        "topic /depth/compressedDepth: format 16UC1; compressedDepth png is not searched",
+    ]
+    assert unread.damage == [
+        "2 of its pictures cannot be read, the last: topic /small/compressed: 4 bytes of format 'jpeg' are no picture that can be read",
+        "1 of its pictures cannot be read, the last: topic /short: 576 bytes, step 24, for 24x24 yuv422",
+    ]
+
+
+def test_what_lies_before_the_damage_of_a_bag_is_taken_and_the_damage_is_told(folder: Path) -> None:
+    file, unread = folder / "cut.mcap", Unread()
+    cut_in_half(folder / "deep" / "bag", file)
+    data = file.read_bytes()
+    (one,) = films(file, 0, unread)
+    assert 0 < len(one.frames) < 8 and len(unread.damage) == 1 and "it ends in the middle or is damaged" in unread.damage[0]
+    for nothing in (data[:300], np.random.default_rng(0).bytes(5000), b""):
+        file.write_bytes(nothing)
+        with pytest.raises(DatasetError, match=r"cut.mcap: it ends in the middle or is damaged"):
+            list(films(file))
+
+
+def test_a_file_is_known_by_its_content(folder: Path) -> None:
+    (folder / "one.hdf5").rename(folder / "one.mcap")
+    (folder / "deep" / "written.mcap").rename(folder / "deep" / "written.bag")
+    assert [path.name for path in find_recordings(folder)] == ["bag", "lerobot", "written.bag", "one.mcap"]
+    assert [film.episode for film in films(folder / "one.mcap")] == ["demo_0", "demo_1"]
+    assert len(list(films(folder / "deep" / "written.bag"))) == 1
+
+
+def test_what_cannot_be_read_as_it_lies_there_says_why(tmp_path: Path) -> None:
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / "killed_0.db3").write_bytes(b"SQLite format 3\0")
+    (tmp_path / "gone.mcap").symlink_to(tmp_path / "elsewhere.mcap")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    part, gone = sorted(find_recordings(tmp_path), key=lambda path: path.name, reverse=True)
+    with pytest.raises(VideoError, match=r"killed_0.db3: part of a bag; valid: its folder, with metadata.yaml, which `ros2 bag reindex`"):
+        list(films(part))
+    with pytest.raises(VideoError, match=r"gone.mcap: a link to .*elsewhere.mcap, which is not there"):
+        list(films(gone))
 
 
 def test_windows_overlap_by_half_and_reach_the_end() -> None:

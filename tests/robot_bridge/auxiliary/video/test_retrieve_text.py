@@ -50,9 +50,13 @@ def test_only_what_fits_the_text_is_searched(cli: Cli, given: Path, searcher_bun
         refused = cli("retrieve", *paths, *features, *options, "--out", given / "other.hdf5")
         assert refused.status == 2 and says in refused.err, refused.err
 
-    wrong = ("--text", "a green mug", "--clips-bundle", small_bundle(given / "other"))
-    refused = cli("retrieve", *paths[:4], "--index", given / "untouched", *features, *wrong, "--out", given / "other.hdf5")
-    assert refused.status == 2 and "bundle of method 'brightness', valid: tempme" in refused.err, refused.err
+    for words, bundle, says in (
+        ("a green mug", small_bundle(given / "other"), "bundle of method 'brightness', valid: tempme"),
+        ("a green mug " * 20, searcher_bundle, "tokens with SOS and EOT; valid: at most"),
+    ):
+        wrong = ("--text", words, "--clips-bundle", bundle)
+        refused = cli("retrieve", *paths[:4], "--index", given / "untouched", *features, *wrong, "--out", given / "other.hdf5")
+        assert refused.status == 2 and says in refused.err, refused.err
     assert not (given / "untouched").exists()  # known before the corpus is embedded
 
 

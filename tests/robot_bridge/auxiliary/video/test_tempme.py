@@ -71,7 +71,13 @@ def test_a_stopped_training_goes_on_and_ends_as_one_that_was_not(tiny: None, tmp
     told = [line for line in said if line.startswith("epoch ")]
     assert told[0].startswith("epoch 3/5: found in the run's folder") and len(told) == 3 and told[1].endswith(" s left")
     assert all(torch.equal(whole.weights[name], again.weights[name]) for name in whole.weights)
-    assert whole.metrics == again.metrics and sorted(place.name for place in run.iterdir()) == ["tokens"]
+    assert whole.metrics == again.metrics
+    said.clear()
+    tempme.train(colour_clips(), settings, run, seed=0, say=said.append)  # stopped before the bundle was written
+    (line,) = (line for line in said if line.startswith("epoch "))
+    assert line.startswith("epoch 5/5: found in the run's folder")
+    with pytest.raises(ArmstackError, match="training: a run with another config, method; valid: equal settings and data"):
+        tempme.train_nothing(colour_clips(), settings, run, seed=0, say=said.append)  # the command would delete what is kept
 
 
 def test_tome_costs_as_much_as_the_schedule_or_a_little_more(tiny: None, tmp_path: Path) -> None:
