@@ -32,3 +32,16 @@ def test_a_cnn_on_images_does_better() -> None:
     """Not the paper's claim, but what is measured here, with minutes of training."""
     gains = [a - b for a, b in zip(values("RFMamba", "mpjpe_cm"), values("CNN on images", "mpjpe_cm"), strict=True)]
     assert min(gains) > 2 and min(values("CNN on images", "accuracy")) > 65
+
+
+@pytest.mark.parametrize("network", ["without W", "without the branch in space and time", "without the frequency branch", "raster scan"])
+def test_no_part_is_in_the_way(network: str) -> None:
+    """Spec: what is left without it is no better by more than noise, here the standard error over the seeds."""
+    ours, without = values("RFMamba", "mpjpe_cm"), values(network, "mpjpe_cm")
+    noise = statistics.stdev(ours) / len(ours) ** 0.5
+    assert statistics.fmean(a - b for a, b in zip(without, ours[: len(without)], strict=True)) > -noise
+
+
+def test_the_frequency_branch_is_worth_most() -> None:
+    ours, without = values("RFMamba", "mpjpe_cm"), values("without the frequency branch", "mpjpe_cm")
+    assert min(a - b for a, b in zip(without, ours[: len(without)], strict=True)) > 1.5
