@@ -21,9 +21,11 @@ TAKES_SECONDS = ["contractive_draw", "generated_frames", "goal_reaching", "own_d
 
 
 def run(program: Path, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    """A program that imports from `folder` first."""
+    """A program that imports from `folder` first, as in a terminal: whoever runs the tests in the background has Ctrl-C ignored."""
     env = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", **changes}
-    return subprocess.run([sys.executable, str(program)], env=env, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    heard = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, [sys.executable, sys.argv[1]])"
+    command = [sys.executable, "-c", heard, str(program)]
+    return subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
 def run_lines(folder: Path, *lines: str, **changes: str) -> subprocess.CompletedProcess[str]:

@@ -59,7 +59,7 @@ def test_settings_of_the_plan_are_valid() -> None:
         experiments.DDPMConfig().override(**run.config["ddpm"]), experiments.VAEConfig().override(**run.config["vae"])
         assert (
             settings.alpha is None
-            and settings.weights.c == (run.group == "with the bias term")
+            and settings.weights.c == (run.group == "kappa - D + bias")
             and settings.noises >= 16
             and run.seed >= 5000
         )
