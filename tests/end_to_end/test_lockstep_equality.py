@@ -190,6 +190,7 @@ def _skilled(bundle: Bundle) -> Policy:
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_lockstep_over_ros_equals_in_process_on_fifty_seeds(graph: Graph) -> None:
-    policy = RandomWalk(world_contract("lift"))
+    """Tamer actions: after a fault, which wild ones cause by hitting the table, the policy node waits for somebody to start it."""
+    policy = RandomWalk(world_contract("lift"), size=0.2)
     seeds = list(range(1_000_000, 1_000_050))
     _assert_equal(_in_process(policy, seeds, horizon=150), _over_ros(graph, policy, seeds, horizon=150))
