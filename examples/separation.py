@@ -30,6 +30,7 @@ from robot_bridge.output_places import check_folder
 from robot_bridge.ros_environment import prepare_ros_environment
 from robot_bridge.ros_evaluation import own_domain
 from robot_bridge.separation.film import write_film
+from robot_bridge.separation.radar_error import require_error
 from robot_bridge.separation.report import draw_separation, read_separation
 from robot_bridge.separation.trace import figures
 
@@ -81,12 +82,7 @@ def radar_arguments(folder: str, error_m: float | None, latency_s: float | None)
         ArmstackError: no bundle of rfmamba there, an error below the bundle's own, or a latency that nothing can be said within.
     """
     radar = load_auxiliary(find_method("rfmamba"), read_bundle(Path(folder), "rfmamba"))
-    own_m = radar.distance_error_95_m
-    if own_m == math.inf:
-        raise ArmstackError(f"--radar-bundle {folder}: does not say how far its distances are off, valid: one that is trained anew")
-    if error_m is None or error_m < own_m:
-        found = "not given" if error_m is None else error_m
-        raise ArmstackError(f"--error-m: {found}, valid: that of --radar-bundle {folder}, {math.ceil(100 * own_m) / 100:.2f}, or more")
+    require_error(radar, math.nan if error_m is None else error_m, "--error-m")
     if latency_s is None or not 0 < latency_s < 10:
         found = "not given" if latency_s is None else latency_s
         raise ArmstackError(f"--latency-s: {found}, valid with --radar-bundle: what `armstack aux eval rfmamba` says, or more, below 10")

@@ -30,6 +30,7 @@ from robot_bridge.nodes.qos import LATCHED, SENSOR, STREAM, advertise, subscribe
 from robot_bridge.nodes.radar_messages import numbers_of
 from robot_bridge.nodes.spin import NodeError, run
 from robot_bridge.nodes.watching_node import WatchingNode
+from robot_bridge.separation.radar_error import require_error
 
 _MOST_WINDOWS = 1000
 
@@ -69,15 +70,7 @@ class HumanRadarNode(WatchingNode[HumanRadarWorker]):
     def _use(self, loaded: Any, bundle: Bundle) -> None:
         if not isinstance(loaded, HumanRadar):
             raise ArmstackError(f"{type(loaded).__name__} sees no people by radar, valid: a method that does, such as rfmamba")
-        error_m, own_m = float(self._given["error_m"]), loaded.distance_error_95_m
-        if not own_m <= error_m < math.inf:
-            raise ArmstackError(
-                f"parameter error_m: {error_m} m, valid: what the guard that hears it was given, {own_m:.2f} m or more: so far are this "
-                f"bundle's distances above the true ones, in 95 of 100 windows of people that it was not trained with"
-                if own_m < math.inf
-                else "the bundle does not say how far its distances are off, as no or too few people were held out; train it again, with "
-                f"more people, with `armstack aux train {self._method.name}`"
-            )
+        require_error(loaded, float(self._given["error_m"]), "parameter error_m")
         self._radar = loaded
 
     def _forget(self) -> None:

@@ -278,6 +278,18 @@ def test_every_run_names_the_code_that_decides_it(plan):
         assert all(method_modules(method, ROOT) for method in methods_of(run)), run.name
 
 
+def test_a_run_of_several_methods_is_hashed_with_the_code_of_each(tree):
+    further = tree / "robot_bridge" / "auxiliary" / "more"
+    further.mkdir(parents=True)
+    hashes = set()
+    for number, place in enumerate([further / "judge.py", further / "judge.py", tree / "rl_core" / "fake" / "learner.py"]):
+        place.write_text(f"value = {number}\n")
+        plan(tree, 'runs: [{name: both, function: "robot_bridge.fake_runs:count", config: {base: 1, method: [fake, more]}}]')
+        (run,) = load_plan("fake", tree).runs
+        hashes.add(run_hash(run, tree))
+    assert methods_of(run) == ["fake", "more"] and len(hashes) == 3
+
+
 def test_code_text_is_code_alone(tmp_path):
     file = tmp_path / "a.py"
     file.write_text(

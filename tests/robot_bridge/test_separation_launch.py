@@ -154,8 +154,8 @@ def radar_bundle(folder: Path, frames: int, **calibration: float) -> str:
 def test_a_radar_is_held_to_its_own_error_before_anything_starts(example: ModuleType, tmp_path: Path) -> None:
     bundle = radar_bundle(tmp_path / "bundle", 4, distance_error_95_m=0.392)
     for given, says in [
-        ({}, "--error-m: not given, valid: .*0.40, or more"),
-        ({"error_m": 0.39, "latency_s": 0.2}, "--error-m: 0.39, valid: .*0.40, or more"),
+        ({}, "--error-m: not given, valid: .*0.40 m or more"),
+        ({"error_m": 0.39, "latency_s": 0.2}, "--error-m: 0.39 m, valid: .*0.40 m or more"),
         ({"error_m": 0.4}, "--latency-s: not given, valid"),
         ({"error_m": 0.4, "latency_s": 10.0}, "--latency-s: 10.0, valid"),
     ]:
