@@ -15,7 +15,7 @@ k = max_j a_j / j_j + a control period is the time in which the braking builds u
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ class SeparationSettings:
         person_mps: v_h: how fast a person comes nearer, m/s; 1.6 is that of ISO 13855.
         hysteresis_m: beyond the least distance by which a hold ends and the arm is slowed, metres; more than a person comes nearer
             between two distances.
+        restart_delay_s: a hold ends after nothing has called for it for so long, seconds; without it an arm in front of somebody who
+            comes nearer would stop and start many times.
         max_state_age_s: of the arm's measured joints, seconds.
     """
 
@@ -56,15 +58,16 @@ class SeparationSettings:
     max_age_s: float = 0.25
     person_mps: float = 1.6
     hysteresis_m: float = 0.15
+    restart_delay_s: float = 0.5
     max_state_age_s: float = 0.2
 
     def __post_init__(self) -> None:
         for field in ("limit_m", "max_age_s", "person_mps", "hysteresis_m", "max_state_age_s"):
             if not 0 < getattr(self, field) < math.inf:
                 raise SeparationError(f"{field}: {getattr(self, field)}, valid: a finite number above 0")
-        for field in ("error_m", "latency_s"):
+        for field, whose in (("error_m", "the sensor's own, "), ("latency_s", "the sensor's own, "), ("restart_delay_s", "")):
             if not 0 <= getattr(self, field) < math.inf:
-                raise SeparationError(f"{field}: {getattr(self, field)}, valid: the sensor's own, a finite number of 0 or more")
+                raise SeparationError(f"{field}: {getattr(self, field)}, valid: {whose}a finite number of 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +133,8 @@ class Separation:
     """The rule, and what it has heard. Times are nanoseconds on the clock of stamps. Not thread-safe.
 
     It holds until it has heard a distance and the arm, whenever the newest distance is below S or cannot be used, and while more than one
-    sender speaks. A hold ends above the S of a standing arm plus the hysteresis. Above that the arm may have the speed whose S is the
-    distance less the hysteresis.
+    sender speaks. A hold ends when the distance has been above the S of a standing arm plus the hysteresis for the restart delay. Then the
+    arm may have the speed whose S is the distance less the hysteresis.
 
     Args:
         settings: of cell and sensor.
@@ -150,6 +153,7 @@ class Separation:
         self._arm = arm
         self._state: tuple[Array, Array, int] | None = None
         self._scale, self._held = 1.0, True
+        self._clear_ns: int | None = None  # since when nothing has called for the hold
 
     def hear_distance(
         self, distance_m: float, stamp_ns: int, *, sender: str = "", sent_ns: int | None = None, now_ns: int | None = None
@@ -194,7 +198,7 @@ class Separation:
 
     def judge(self, now_ns: int) -> Judgement:
         """What the arm may do at `now_ns`."""
-        judgement = self._judge(now_ns)
+        judgement = self._delayed(self._judge(now_ns), now_ns)
         self._scale, self._held = judgement.scale, bool(judgement.reason)
         return judgement
 
@@ -213,6 +217,18 @@ class Separation:
         rules, seconds = self.settings, self._reaction_s()
         person = rules.person_mps * (seconds + braking.seconds)
         return rules.limit_m + rules.error_m + person + braking.speed_mps * seconds + braking.metres
+
+    def _delayed(self, judgement: Judgement, now_ns: int) -> Judgement:
+        """The same, or a hold that goes on until nothing has called for it for the restart delay."""
+        if judgement.reason or not self._held:
+            self._clear_ns = None
+            return judgement
+        if self._clear_ns is None or now_ns < self._clear_ns:
+            self._clear_ns = now_ns
+        clear_s, delay_s = (now_ns - self._clear_ns) * 1e-9, self.settings.restart_delay_s
+        if clear_s >= delay_s:
+            return judgement
+        return replace(judgement, reason=f"clear for {clear_s:.2f} s, motion goes on after {delay_s:g} s", scale=0.0)
 
     def _judge(self, now_ns: int) -> Judgement:
         if reason := self._missing(now_ns):

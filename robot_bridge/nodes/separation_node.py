@@ -37,7 +37,8 @@ class SeparationNode(Node):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("separation", **options)
-        given = {"limit_m": 0.5, "error_m": math.nan, "latency_s": math.nan, "max_age_s": 0.25, "person_mps": 1.6, "hysteresis_m": 0.15}
+        given = {"limit_m": 0.5, "error_m": math.nan, "latency_s": math.nan}
+        given |= {name: getattr(SeparationSettings, name) for name in ("max_age_s", "person_mps", "hysteresis_m", "restart_delay_s")}
         values = {name: float(self.declare_parameter(name, default).value or 0.0) for name, default in given.items()}
         try:
             self._rule = Separation(SeparationSettings(**values))

@@ -14,7 +14,7 @@ MJCF = """
     </body>
   </body>
 </body></worldbody></mujoco>"""
-SETTINGS = SeparationSettings(limit_m=0.5, error_m=0.1, latency_s=0.1, max_age_s=0.2, person_mps=1.6, hysteresis_m=0.15)
+SETTINGS = SeparationSettings(limit_m=0.5, error_m=0.1, latency_s=0.1, max_age_s=0.2, restart_delay_s=0.0)
 
 
 def shape() -> ArmShape:

@@ -219,9 +219,47 @@ def test_a_hold_ends_further_away_than_it_began() -> None:
     assert held == [True, True, False, False]
 
 
+def test_a_hold_ends_when_nothing_has_called_for_it_for_the_restart_delay() -> None:
+    watched = rule(dataclasses.replace(SETTINGS, restart_delay_s=0.5))
+
+    def held(at: float, distance: float) -> str:
+        watched.hear_arm(np.zeros(2), np.zeros(2), seconds(at))
+        watched.hear_distance(distance, seconds(at))
+        judged = watched.judge(seconds(at))
+        assert bool(judged.reason) == (judged.scale == 0.0)
+        return judged.reason
+
+    assert held(0.0, FAR) == "clear for 0.00 s, motion goes on after 0.5 s"
+    assert "clear for 0.40 s" in held(0.4, FAR)
+    assert "person at 0.20 m" in held(0.41, 0.2)  # counts anew from here
+    assert "clear for 0.00 s" in held(0.5, FAR)
+    assert "clear for 0.49 s" in held(0.99, FAR)
+    assert held(1.0, FAR) == "" and held(1.1, FAR) == ""
+    assert "valid: finite" in held(1.2, math.nan)
+    assert "clear for 0.00 s" in held(1.3, FAR)
+
+
+def test_a_clock_that_goes_back_counts_anew() -> None:
+    watched = rule(dataclasses.replace(SETTINGS, restart_delay_s=0.1))
+    reasons = []
+    for at in (0.05, 0.0, 0.08, 0.1):
+        watched.hear_arm(np.zeros(2), np.zeros(2), seconds(at))
+        watched.hear_distance(FAR, seconds(at), sent_ns=len(reasons))
+        reasons.append(watched.judge(seconds(at)).reason)
+    assert ["clear" in reason for reason in reasons] == [True, True, True, False]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("limit_m", 0.0), ("error_m", math.nan), ("error_m", -0.1), ("latency_s", math.nan), ("person_mps", math.inf), ("max_age_s", 0.0)],
+    [
+        ("limit_m", 0.0),
+        ("error_m", math.nan),
+        ("error_m", -0.1),
+        ("latency_s", math.nan),
+        ("person_mps", math.inf),
+        ("max_age_s", 0.0),
+        ("restart_delay_s", -0.1),
+    ],
 )
 def test_settings_that_cannot_be_meant_are_refused(field: str, value: float) -> None:
     with pytest.raises(SeparationError, match=f"{field}: .*valid"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -68,6 +69,19 @@ def test_nothing_moves_within_the_limit_whoever_comes_how(walk_mps: float, seed:
     assert moved[true < SETTINGS.limit_m].max(initial=0.0) == 0.0
     early, late = moved[: round(come / PERIOD_S)], moved[round((end - 1.2) / PERIOD_S) :]
     assert early.max() > 0.005 and late.max() > 0.005, "the arm did not move before and after"
+
+
+def test_an_arm_before_somebody_who_comes_nearer_stops_once() -> None:
+    def holds(restart_delay_s: float) -> int:
+        cell = Cell(dataclasses.replace(SETTINGS, restart_delay_s=restart_delay_s), every_s=0.1, seed=0)
+        held = []
+        judge = cell.rule.judge
+        cell.rule.judge = lambda now_ns: held.append(judge(now_ns)) or held[-1]  # type: ignore[method-assign]
+        cell.run(lambda time: max(0.8, 4.5 - 1.6 * max(0.0, time - 1.5)), 5.0)
+        said = np.array([bool(each.reason) for each in held])
+        return int((np.diff(said.astype(int)) > 0).sum())
+
+    assert holds(0.5) == 1 < holds(0.0)
 
 
 def test_nothing_moves_within_the_limit_when_the_guard_dies_at_the_worst_time() -> None:
