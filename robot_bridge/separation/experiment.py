@@ -98,8 +98,8 @@ def run(config: dict[str, Any], seed: int, run_dir: Path) -> dict[str, Any]:
     Args:
         config: `bundle`, folder of rfmamba's; empty: distances are the true ones. `visits`; `calibration`, visits that `error_m` is taken
             from; `limit_m`, `max_age_s`, `person_mps`, `hysteresis_m`, `restart_delay_s` of the rule; `computing_s`, until a window's
-            distance is told; `speed`, share of the arm's velocity limits; `swing_s`, to and fro; `guarded`, false lets the arm move whatever is said;
-            `arm_radius_m`, `body_radius_m`.
+            distance is told; `speed`, share of the arm's velocity limits; `swing_s`, to and fro; `guarded`, false lets the arm move
+            whatever is said; `arm_radius_m`, `body_radius_m`.
         seed: of people, paths and cells.
         run_dir: gets the first visit's picture.
 
