@@ -17,15 +17,14 @@ from robot_bridge.control.command import JointCommand, Refusal
 from robot_bridge.control.estop import EStop
 from robot_bridge.control.holds import Holds
 from robot_bridge.control.limits import ArmLimits
-from robot_bridge.control.names import JointNameError, order_by_name
+from robot_bridge.control.names import order_by_name
 from robot_bridge.control.output import Output
+from robot_bridge.control.reading import Reading
 from robot_bridge.control.settings import FilterSettings
 from robot_bridge.control.speed_scale import SpeedScale
 from robot_bridge.control.wrench import WrenchGuard
 
 State = Literal["moving", "holding", "stopped", "fault"]
-
-_ASIDE = 0.25  # rad between output and measured pose of a standing arm; a push or sagging is less, a reading that jumped is more
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,13 +76,14 @@ class CommandFilter:
         self._output = Output(limits, self.settings, forward)
         self._fault: str | None = None
         self._suspended: str | None = None
-        self._measured = np.zeros(len(limits.names))
+        self._reading = Reading(limits)
         self._may_be_aside = True  # an operator has just armed: the arm may have been moved by hand
         self._forget("not started")
 
     def _forget(self, reason: str) -> None:
         self._reason = reason
-        self._pending: tuple[JointCommand, int] | None = None
+        self._pending: tuple[JointCommand, int] | None = None  # and when it came
+        self._judged_at = self._reading.newest  # the reading that the newest command was judged by
         self._cuts: set[str] = set()
         self._last_stamp_ns: int | None = None
         self._must_rest = False
@@ -98,8 +98,8 @@ class CommandFilter:
             JointNameError: the measured names do not fit the limits'.
         """
         self.authority.revoke()
-        self._measured = self._ordered(measured)
-        self._output.restart(self._measured, now_ns)
+        self._reading.restart(measured)
+        self._output.restart(self._reading.newest, now_ns)
         self._may_be_aside = True
         self._forget("no command yet")
 
@@ -120,7 +120,7 @@ class CommandFilter:
                 settings=self.settings,
                 source_ns=source_ns,
                 last_stamp_ns=self._last_stamp_ns,
-                output=self._measured if self._output.resting else np.array(self._output.motion.position),
+                output=self._reading.newest if self._output.resting else np.array(self._output.motion.position),
             ),
         )
         if refusal:
@@ -134,6 +134,8 @@ class CommandFilter:
         """The output that is to be reached one control period after `now_ns`; all times are nanoseconds."""
         self._measure(measured)
         self._follow_authority()
+        if self._pending is not None and (aside := self._aside()):
+            self.fault(aside)
         state, reason = self._gate(now_ns, source_ns)
         scale = self.speed_scale.scale(now_ns)
         if state != "moving":
@@ -183,17 +185,16 @@ class CommandFilter:
     def resume(self, measured: ArmState, now_ns: int) -> None:
         """The arm takes commands again. It stayed behind the output, so the output stands where the arm is, not the other way round.
 
-        That is between the last reading before and the output; from anywhere else only an operator lets it go on.
+        That is between the last plausible reading before and the output; from anywhere else only an operator lets it go on.
         """
         self._suspended = None
-        before, sent = self._measured, np.array(self._output.motion.position)
+        before = self._reading.plausible
         self._measure(measured)
         self._drop("the arm did not take commands for a while")
-        beyond = np.maximum(np.minimum(before, sent) - self._measured, self._measured - np.maximum(before, sent))
-        if aside := self._far(beyond):
+        if aside := self._reading.aside(before, np.array(self._output.motion.position)):
             self.fault(aside)
         else:
-            self._output.restart(self._measured, now_ns)
+            self._output.restart(self._reading.newest, now_ns)
 
     def clear_hold(self, name: str, now_ns: int) -> str | None:
         """An operator ends a hold by name; returns None when done, else why not."""
@@ -218,21 +219,10 @@ class CommandFilter:
         self._may_be_aside = True
         return None
 
-    def _ordered(self, measured: ArmState) -> NDArray[np.float64]:
-        if measured.names == self.limits.names:
-            return measured.positions
-        return measured.positions[order_by_name(measured.names, self.limits.names)]
-
     def _measure(self, measured: ArmState) -> None:
-        try:
-            positions = self._ordered(measured)
-        except JointNameError as error:
-            self.fault(f"measured state: {error}")
+        if unusable := self._reading.take(measured, self._output.motion, anywhere=self._may_be_aside):
+            self.fault(unusable)
             return
-        if not np.isfinite(positions).all():
-            self.fault(f"measured positions are not finite: {positions.tolist()}")
-            return
-        self._measured = positions
         self.wrench.measure(measured.wrench)
 
     def _gate(self, now_ns: int, source_ns: int) -> tuple[State, str]:
@@ -253,6 +243,7 @@ class CommandFilter:
             return Refusal(reason="held", detail=reason)
         if self._must_rest and not self._output.resting:
             return Refusal(reason="not_at_rest", detail="the arm comes to rest before it may start again")
+        self._judged_at = self._reading.newest
         if aside := self._aside():
             self.fault(aside)
             return Refusal(reason="fault", detail=aside)
@@ -260,15 +251,9 @@ class CommandFilter:
 
     def _aside(self) -> str | None:
         """Why the arm may not start from where it is measured: it would be sent there in one period, and the reading may be wrong."""
-        if self._may_be_aside or not self._output.resting:
+        if not self._output.resting:
             return None
-        return self._far(np.abs(self._measured - self._output.motion.position))
-
-    def _far(self, away: NDArray[np.float64]) -> str | None:
-        joint = int(away[: self.limits.arm_joints].argmax())
-        if away[joint] <= _ASIDE:
-            return None
-        return f"{self.limits.names[joint]} is measured {away[joint]:.3f} rad from where it was sent; look at the arm, then rearm"
+        return self._reading.aside(self._judged_at if self._may_be_aside else np.array(self._output.motion.position))
 
     def _follow_authority(self) -> None:
         if self.authority.epoch != self._epoch:
@@ -294,6 +279,6 @@ class CommandFilter:
         self._must_rest = False
         self._may_be_aside = False
         if self._output.resting:
-            self._output.restart(self._measured, now_ns)
+            self._output.restart(self._reading.newest, now_ns)
         points = command.positions[:, order_by_name(command.names, self.limits.names)]
         self._cuts = self._output.follow(points, command.time_from_start_s, received_ns, now_ns, scale)

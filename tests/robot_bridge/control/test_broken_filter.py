@@ -211,7 +211,7 @@ def senseless_is_full_speed(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a_measured_state_that_is_not_finite_is_a_fault")
 def measured_is_believed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CommandFilter, "_measure", lambda self, measured: setattr(self, "_measured", self._ordered(measured)))
+    patch.setattr(CommandFilter, "_measure", lambda self, measured: setattr(self._reading, "newest", measured.positions))
 
 
 def test_every_property_has_its_break() -> None:

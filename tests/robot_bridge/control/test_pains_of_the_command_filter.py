@@ -137,3 +137,49 @@ def test_an_arm_whose_driver_was_blocked_goes_on_only_from_where_it_can_have_sta
         after = rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
         assert after.state == state
         assert after.positions == pytest.approx(stood if state == "holding" else output.positions)
+
+
+def test_a_reading_that_jumped_is_no_place_to_go_on_from_after_the_driver_was_blocked() -> None:
+    """It was read there before the driver was blocked, too, and after: the arm would be sent there in one period."""
+    rig = Rig()
+    rig.drive()
+    rig.position += (0.6, 0.0, 0.0)
+    rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
+    rig.filter.suspend("the arm does not take commands")
+    for _ in range(40):
+        output = rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
+    rig.filter.resume(rig.measured(), rig.now_ns)
+    after = rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
+    assert after.state == "fault" and "shoulder is measured" in after.reason
+    assert after.positions == pytest.approx(output.positions)
+
+
+def test_an_arm_that_lags_behind_its_output_goes_on_after_the_driver_was_blocked() -> None:
+    rig = Rig()
+    rig.drive((0.9, 0.2, 0.04), 0.6)
+    speed = rig.outputs[-1].velocities
+    assert speed[0] > 1.0
+    lagging = rig.position - 0.15 * speed
+    rig.position = lagging.copy()
+    rig.filter.suspend("the arm does not take commands")
+    for _ in range(40):
+        rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
+    rig.filter.resume(rig.measured(), rig.now_ns)
+    after = rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
+    assert after.state == "holding" and after.positions == pytest.approx(lagging)
+
+
+@pytest.mark.parametrize("armed", [False, True])
+def test_a_reading_that_jumps_between_a_command_and_the_next_period_is_no_place_to_start_from(armed: bool) -> None:
+    rig = Rig()
+    if armed:  # else it has moved since an operator looked
+        assert rig.filter.rearm(rig.now_ns, rig.source_ns) is None
+        rig.filter.authority.take("policy", rig.now_ns, SENDER)
+    else:
+        rig.drive()
+        rig.wait(0.5)
+    stood = rig.position.copy()
+    assert rig.send(stood + (0.1, 0.0, 0.0)) is None
+    rig.position = stood + (0.4, 0.0, 0.0)
+    output = rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
+    assert output.state == "fault" and output.positions == pytest.approx(stood)
