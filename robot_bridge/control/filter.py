@@ -82,8 +82,7 @@ class CommandFilter:
 
     def _forget(self, reason: str) -> None:
         self._reason = reason
-        self._pending: tuple[JointCommand, int] | None = None  # and when it came
-        self._judged_at = self._reading.newest  # the reading that the newest command was judged by
+        self._pending: tuple[JointCommand, int] | None = None
         self._cuts: set[str] = set()
         self._last_stamp_ns: int | None = None
         self._must_rest = False
@@ -217,10 +216,11 @@ class CommandFilter:
         self._drop("armed, but no sender has authority")
         self._must_rest = True
         self._may_be_aside = True
+        self._reading.trust()
         return None
 
     def _measure(self, measured: ArmState) -> None:
-        if unusable := self._reading.take(measured, self._output.motion, anywhere=self._may_be_aside):
+        if unusable := self._reading.take(measured, self._output.motion, by_hand=self._may_be_aside):
             self.fault(unusable)
             return
         self.wrench.measure(measured.wrench)
@@ -243,7 +243,6 @@ class CommandFilter:
             return Refusal(reason="held", detail=reason)
         if self._must_rest and not self._output.resting:
             return Refusal(reason="not_at_rest", detail="the arm comes to rest before it may start again")
-        self._judged_at = self._reading.newest
         if aside := self._aside():
             self.fault(aside)
             return Refusal(reason="fault", detail=aside)
@@ -253,7 +252,7 @@ class CommandFilter:
         """Why the arm may not start from where it is measured: it would be sent there in one period, and the reading may be wrong."""
         if not self._output.resting:
             return None
-        return self._reading.aside(self._judged_at if self._may_be_aside else np.array(self._output.motion.position))
+        return self._reading.aside(self._reading.plausible if self._may_be_aside else np.array(self._output.motion.position))
 
     def _follow_authority(self) -> None:
         if self.authority.epoch != self._epoch:

@@ -21,7 +21,7 @@ class Reading:
 
     Attributes:
         newest: (J,) positions, finite.
-        plausible: (J,) those read last that were near the output.
+        plausible: (J,) those read last that were near the output, or near the plausible ones before where somebody may move the arm.
     """
 
     def __init__(self, limits: ArmLimits) -> None:
@@ -37,8 +37,12 @@ class Reading:
         """
         self.newest = self.plausible = self._ordered(measured)
 
-    def take(self, measured: ArmState, output: Motion, *, anywhere: bool) -> str | None:
-        """A new reading, with the output at its time; `anywhere`: the arm may have been moved by hand.
+    def trust(self) -> None:
+        """An operator has looked: the newest reading is where the arm is."""
+        self.plausible = self.newest
+
+    def take(self, measured: ArmState, output: Motion, *, by_hand: bool) -> str | None:
+        """A new reading, with the output at its time; `by_hand`: somebody may have moved the arm from there, a little in each period.
 
         Returns:
             None when taken, else why it cannot be used.
@@ -50,8 +54,8 @@ class Reading:
         if not np.isfinite(positions).all():
             return f"measured positions are not finite: {positions.tolist()}"
         self.newest = positions
-        near = np.abs(positions - output.position) <= _ASIDE + _LAG_S * np.abs(output.velocity)
-        if anywhere or near[: self._limits.arm_joints].all():
+        away = np.abs(positions - (self.plausible if by_hand else output.position))
+        if (away <= _ASIDE + _LAG_S * np.abs(output.velocity))[: self._limits.arm_joints].all():
             self.plausible = positions
         return None
 
