@@ -24,7 +24,7 @@ class Bench:
         self.on_the_way = [self.true.copy()] * 2
         self.told = False
         self.sent = self.true.copy()
-        self.speeds: deque[np.ndarray] = deque([np.zeros(2)], maxlen=50)
+        self.speeds: deque[np.ndarray] = deque([np.zeros(2)], maxlen=100)
         self.leaps: list[float] = []
         self.restarts = self.faults = 0
         self.reading = self.measured()
