@@ -65,7 +65,7 @@ class Reading:
         joint = int(beyond.argmax())
         if beyond[joint] <= _ASIDE:
             return None
-        return f"{self._limits.names[joint]} is measured {beyond[joint]:.3f} rad from where it was sent; look at the arm, then rearm"
+        return f"{self._limits.names[joint]} is measured {beyond[joint]:.3f} rad from where it can be; look at the arm, then rearm"
 
     def _ordered(self, measured: ArmState) -> Array:
         if measured.names == self._limits.names:

@@ -220,7 +220,7 @@ class Separation:
 
     def _delayed(self, judgement: Judgement, now_ns: int) -> Judgement:
         """The same, or a hold that goes on until nothing has called for it for the restart delay."""
-        if judgement.reason or not self._held:
+        if judgement.reason:
             self._clear_ns = None
             return judgement
         if self._clear_ns is None or now_ns < self._clear_ns:

@@ -180,3 +180,5 @@ def test_a_launch_whose_radar_cannot_be_used_ends_with_its_error(graph: Graph) -
 def test_a_sensor_that_nothing_is_known_of_is_refused(ros: int) -> None:
     with pytest.raises(NodeError, match="parameter error_m: nan, valid: the sensor's own"):
         SeparationNode(parameter_overrides=_parameters(latency_s=0.1))
+    with pytest.raises(NodeError, match="parameter restart_delay_s: -1.0, valid"):
+        SeparationNode(parameter_overrides=_parameters(**GUARD, restart_delay_s=-1.0))

@@ -71,6 +71,8 @@ def test_every_launch_file_of_the_project_is_understood() -> None:
     for name, (arguments, nodes) in own.items():
         specs = read_launch_file(files[name], arguments)
         assert {spec.name.rpartition("-")[0] for spec in specs} == nodes
+        # None goes on unrecorded when its recorder dies.
+        assert all(spec.shutdown_on_exit for spec in specs if spec.name.startswith("recorder-"))
 
 
 def test_help_lists_the_launch_files_and_says_what_one_takes(cli: Cli) -> None:

@@ -71,15 +71,6 @@ def test_no_launch_runs_on_without_a_node_that_it_is_about() -> None:
     assert all(spec.shutdown_on_exit for spec in launched("aux", method="demul", bundle="nothing").values())
 
 
-RECORDED = ["arm_policy", "contractive_draw", "dvfb_goals", "guarded_pick", "pear_pick", "sim_policy", "strap_policy"]
-
-
-@pytest.mark.parametrize("name", RECORDED)
-def test_no_launch_goes_on_unrecorded_when_its_recorder_dies(name: str) -> None:
-    needed = {"arm_policy": {"arm": "simulated"}, "guarded_pick": {"guard_bundle": "nothing", "classifier_bundle": "nothing"}}
-    assert launched(name, record="true", bundle="nothing", **needed.get(name, {}))["recorder_node"].shutdown_on_exit
-
-
 # -- the example ------------------------------------------------------------------------------------------------------------
 
 

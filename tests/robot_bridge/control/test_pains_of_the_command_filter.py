@@ -183,3 +183,46 @@ def test_a_reading_that_jumps_between_a_command_and_the_next_period_is_no_place_
     rig.position = stood + (0.4, 0.0, 0.0)
     output = rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
     assert output.state == "fault" and output.positions == pytest.approx(stood)
+
+
+def test_a_reading_that_drifts_away_from_a_standing_arm_is_no_place_to_go_on_from() -> None:
+    rig = Rig()
+    rig.drive()
+    rig.wait(0.5)
+    for _ in range(60):
+        rig.position += (0.01, 0.0, 0.0)
+        output = rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
+    rig.filter.suspend("the arm does not take commands")
+    rig.filter.resume(rig.measured(), rig.now_ns)
+    after = rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
+    assert after.state == "fault" and after.positions == pytest.approx(output.positions)
+
+
+def test_a_late_arm_is_not_taken_to_be_where_its_motion_began() -> None:
+    """It is 0.3 rad behind on its way; a reading that jumps back to the begin is no place to go on from."""
+    rig = Rig((-1.0, 0.0, 0.04))
+    begin, sent = rig.measured(), [rig.position] * 20
+    for period in range(100):
+        rig.position = sent[-20]
+        if period % 5 == 0:
+            assert rig.send(sent[-20] + (0.5, 0.0, 0.0)) is None
+        sent.append(rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns).positions)
+        rig.now_ns += round(PERIOD_S * 1e9)
+    assert rig.position[0] > -0.5 and sent[-1][0] - rig.position[0] > 0.26
+    rig.filter.suspend("the arm does not take commands")
+    for _ in range(40):
+        rig.filter.step(begin, rig.now_ns, rig.source_ns)
+    rig.filter.resume(begin, rig.now_ns)
+    assert rig.filter.step(begin, rig.now_ns, rig.source_ns).state == "fault"
+
+
+def test_an_arm_that_was_led_by_hand_starts_from_where_it_was_led() -> None:
+    rig = Rig()
+    assert rig.filter.rearm(rig.now_ns, rig.source_ns) is None
+    rig.filter.authority.take("policy", rig.now_ns, SENDER)
+    for _ in range(80):
+        rig.position += (0.01, 0.0, 0.0)
+        rig.filter.step(rig.measured(), rig.now_ns, rig.source_ns)
+    led = rig.position.copy()
+    assert rig.send(led + (0.1, 0.0, 0.0)) is None
+    assert np.abs(rig.tick().positions - led).max() < 2e-3
