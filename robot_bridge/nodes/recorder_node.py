@@ -14,12 +14,14 @@ from std_msgs.msg import String
 
 from rl_core.data.formats.bag import BagError, BagWriter, is_closed, next_folder, recover
 from rl_core.data.formats.bag_stream import BagMessage
+from rl_core.errors import ArmstackError
 from robot_bridge.nodes.messages import diagnostic
 from robot_bridge.nodes.qos import STREAM, advertise
 from robot_bridge.nodes.sequence_gaps import Counts, EpisodeGaps, missing
 from robot_bridge.nodes.spin import Failure, NodeError, run
 from robot_bridge.nodes.stamps import to_time
 from robot_bridge.nodes.topic_recording import TopicRecording
+from robot_bridge.output_places import check_folder
 
 _FLUSH_S = 1.0
 _DIAGNOSTICS_S = 0.5
@@ -35,6 +37,10 @@ class RecorderNode(Node):
         wanted, excluded = self._topics("topics"), self._topics("exclude")
         room = int(float(self.declare_parameter("queue_mb", 256.0).value or 0.0) * 1e6)
         self.failure = Failure()
+        try:
+            check_folder(Path(folder), "parameter folder")
+        except ArmstackError as error:
+            raise NodeError(str(error)) from error
         if Path(folder).is_dir() and not is_closed(folder):
             try:
                 self.get_logger().warning(f"{folder}: an earlier recorder did not close this bag; {recover(folder)} messages saved")

@@ -101,6 +101,10 @@ def test_a_guarded_arm_does_not_move_within_the_limit_and_an_unguarded_one_does(
     assert unguarded["violations"] > 20 and unguarded["holds"] == 0
 
 
+def test_the_arm_waits_for_the_restart_delay(tmp_path: Path) -> None:
+    assert run(_config(bundle="", restart_delay_s=60.0), 100, tmp_path)["held_percent"] == 100.0
+
+
 def test_the_radars_own_error_widens_the_trigger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiment, "_radar", lambda bundle: ConstantRadar(geometry_of(RadarScene(), 4)))
     found = run(_config(person_mps=0.5), 100, tmp_path)

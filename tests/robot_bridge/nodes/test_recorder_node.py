@@ -112,3 +112,10 @@ def test_killed_recorder_leaves_a_readable_bag_and_the_next_one_makes_it_whole(g
     assert len(values) > 0 and values == list(range(values[0], values[0] + len(values)))
     assert known - len(values) < 75  # at most what came in the last flush period is missing (50 a second)
     assert recover(tmp_path / "bag") >= len(values)
+
+
+def test_a_folder_that_nothing_can_be_written_into_is_refused_by_its_parameter(graph: Graph, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    process, _ = _recorder(graph, tmp_path / "file" / "bag")
+    process.wait_line(f"parameter folder {tmp_path}/file/bag: {tmp_path}/file is a file, valid: a folder")
+    assert process.process.wait(10) == 1
